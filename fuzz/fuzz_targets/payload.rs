@@ -49,7 +49,7 @@ fn read(payload: &Payload<'_>, most: usize) -> Option<Value> {
         }
         Typed::Begin { .. } => {
             let (mut builder, mut fields) = (keyspace().hash_builder(b"key"), Fields::new());
-            while let Typed::Element(Element::Field { field, value }) = reader.next().ok()?? {
+            while let Typed::Element(Element::Field { field, value, .. }) = reader.next().ok()?? {
                 assert!(field.len() <= most && value.len() <= most && fields.len() <= most);
                 let item = Item::pair(Cell::of(field), Cell::of(value));
                 let is_new = builder.push(&item).is_ok();
@@ -85,7 +85,7 @@ fn dump(value: &Value, packs: bool) -> std::io::Result<Vec<u8>> {
     } else if !fields.is_empty() {
         writer.begin(b"", Collection::Hash, fields.len() as u64, attributes)?;
         for (field, value) in fields {
-            writer.element(Element::Field { field, value })?;
+            writer.element(Element::Field { field, value, expiry_ms: None })?;
         }
         writer.end()?;
     } else {

@@ -13,7 +13,7 @@ fn pair_of(element: Element<'_>) -> (Vec<u8>, Vec<u8>) {
     match element {
         Element::String(string) => (string.to_vec(), Vec::new()),
         Element::Member { member, score } => (member.to_vec(), score.to_le_bytes().to_vec()),
-        Element::Field { field, value } => (field.to_vec(), value.to_vec()),
+        Element::Field { field, value, .. } => (field.to_vec(), value.to_vec()),
     }
 }
 
@@ -61,7 +61,7 @@ fn write(keys: &[Key], options: Options) -> std::io::Result<Vec<u8>> {
         for (one, other) in elements {
             writer.element(match kind {
                 Collection::List | Collection::Set => Element::String(one),
-                Collection::Hash => Element::Field { field: one, value: other },
+                Collection::Hash => Element::Field { field: one, value: other, expiry_ms: None },
                 Collection::SortedSet => Element::Member {
                     member: one,
                     score: f64::from_le_bytes(other[..].try_into().expect("eight bytes")),

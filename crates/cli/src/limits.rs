@@ -42,6 +42,8 @@ pub(crate) const EXPORT_FIELD_BYTES: i64 = 64;
 /// redis-server, which so loads it fast.
 pub(crate) const EXPORT_PACKED_FIELDS: usize = 512;
 pub(crate) const EXPORT_PACKED_BYTES: usize = 64;
+/// Fields of a hash that one request asks about.
+pub(crate) const EXPORT_TIMES: usize = 1000;
 
 /// How many nodes a request is sent to at most before its redirections count as a circle.
 pub(crate) const MAX_REDIRECTIONS: u32 = 16;

@@ -86,12 +86,6 @@ impl Stamp {
         Stamp(self.0 & !TYPE | type_bits(of))
     }
 
-    /// Whether it is that of a collection.
-    #[inline]
-    pub(crate) fn is_collection(self) -> bool {
-        self.0 & KIND != Kind::String as u64
-    }
-
     /// The same with another clock and mark.
     #[inline]
     pub(crate) fn with_use(self, used: Stamp) -> Stamp {

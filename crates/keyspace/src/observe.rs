@@ -17,10 +17,9 @@
 //!
 //! What does not live here: which keys are meant, and what becomes of the news. That is the server's.
 
-use crate::entry::LogAddress;
 use crate::entry::overwritten::Overwritten;
+use crate::entry::{LogAddress, Type};
 use crate::hash::Key;
-use crate::shard::EntryRef;
 use crate::shard_set::ShardId;
 
 /// Reasons to hear of changes: the bits of a shard's observed byte.
@@ -71,8 +70,15 @@ pub enum ChangeKind {
 pub struct ItemsExpired<'a> {
     /// The number of the database.
     pub database: usize,
-    /// The entry without them.
-    pub entry: EntryRef<'a>,
+    /// The key.
+    pub key: &'a [u8],
+    /// What the value is.
+    pub of: Type,
+    /// Whether other items of it expire.
+    pub is_expiring: bool,
+    /// Of a tree: the number of its instance, and the log's number of its database, if its leaves are in the
+    /// log.
+    pub instance: Option<(u64, u16)>,
     /// What the log has of the entry.
     pub old: Overwritten,
     /// Their removal, as changes of items ([`crate::collection::log::edits`]).

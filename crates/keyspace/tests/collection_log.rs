@@ -253,7 +253,14 @@ impl World {
         let mut edits = Edits::default();
         for _ in 0..=self.random.below(3) {
             let name = format!("f{}", self.random.below(60)).into_bytes();
-            if self.random.below(4) < removals {
+            if self.random.below(5) == 0 {
+                let expires = self.random.below(2) == 0;
+                let expiry = expires.then(|| self.now + self.random.below(100));
+                if hash.reschedule(Cell::of(&name), expiry) {
+                    edits.reschedule(Cell::of(&name), expiry);
+                    self.model.get_mut(&name).expect("in both").1 = expiry;
+                }
+            } else if self.random.below(4) < removals {
                 if hash.remove_name(Cell::of(&name)) {
                     edits.remove(Cell::of(&name));
                 }

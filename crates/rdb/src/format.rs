@@ -10,6 +10,8 @@ pub(crate) const MAGIC: &[u8; 5] = b"REDIS";
 
 /// The version that is written: the one of Redis 7.0.
 pub const WRITTEN_VERSION: u32 = 10;
+/// The version that is written where fields expire: the one of Redis 7.4.
+pub const TIMED_VERSION: u32 = 12;
 /// The oldest version that is read.
 pub const OLDEST_VERSION: u32 = 1;
 /// The newest version that is read: the one of Redis 7.4 and 8.
@@ -35,6 +37,8 @@ pub(crate) mod opcode {
 
 /// The type of a string.
 pub(crate) const STRING: u8 = 0;
+/// The type of a hash whose fields may expire.
+pub(crate) const TIMED_HASH: u8 = 24;
 /// The type of a hash in a listpack.
 pub(crate) const HASH_LISTPACK: u8 = 16;
 /// The types of values that modules made, which begin with the number of the module.

@@ -1,13 +1,25 @@
 //! Lists, sets, sorted sets and hashes, and how a file holds them.
 //!
 //! ```text
-//! 1 list, 2 set        count string... 3 sorted set         count (string score)...            score: a
-//! length of one byte and digits; 253 to 255 alone 4 hash               count (string string)... 5 sorted set
-//! count (string score8)... 9 hash               a string: a zipmap 10 list, 12 sorted set, 13 hash         a
-//! string: a ziplist 11 set               a string: an intset 14 list              count string...
-//! each a ziplist: the nodes of a quicklist 16 hash, 17 sorted set, 20 set          a string: a listpack 18
-//! list              count (1 string | 2 string)...     a large element, or a listpack
+//! 1 list, 2 set        count string...
+//! 3 sorted set         count (string score)...          score: a length of one byte and digits;
+//!                                                       253 to 255 alone
+//! 4 hash               count (string string)...
+//! 5 sorted set         count (string score8)...
+//! 9 hash               a string: a zipmap
+//! 10 list, 12 sorted set, 13 hash    a string: a ziplist
+//! 11 set               a string: an intset
+//! 14 list              count string...                  each a ziplist: the nodes of a quicklist
+//! 16 hash, 17 sorted set, 20 set     a string: a listpack
+//! 18 list              count (1 string | 2 string)...   a large element, or a listpack
+//! 22 hash              count (time string string)...    time: when the field expires, 0 for never
+//! 23 hash              a string: a listpack of field, value and time
+//! 24 hash              first8 count (after string string)...   first: the earliest time; after: 0 for never,
+//!                                                       else the time less the first, and one more
+//! 25 hash              first8 string: as 23
 //! ```
+//!
+//! Times are Unix milliseconds below 2^48. 22 and 23 are of candidates of Redis 7.4.
 
 use crate::packed::Form;
 
@@ -42,6 +54,8 @@ pub enum Element<'e> {
         field: &'e [u8],
         /// Its value.
         value: &'e [u8],
+        /// When it expires (Unix, ms); below 2^48.
+        expiry_ms: Option<u64>,
     },
 }
 
@@ -58,7 +72,14 @@ pub(crate) enum Layout {
     Ziplists,
     /// The same, or a single one.
     Listpacks,
+    /// Each field for itself, with its time; the times are counted from the first of them, if `has_first`.
+    Timed { has_first: bool },
+    /// Fields in a listpack, each with its time. The first time is before it, if `has_first`.
+    TimedPacked { has_first: bool },
 }
+
+/// Times are below this.
+pub(crate) const TIME_END: u64 = 1 << 48;
 
 /// What a type of the file is; `None` if it is no collection that is read.
 pub(crate) fn type_of(code: u8) -> Option<(Collection, Layout)> {
@@ -78,6 +99,14 @@ pub(crate) fn type_of(code: u8) -> Option<(Collection, Layout)> {
         17 => (Collection::SortedSet, Layout::Packed(Form::Listpack)),
         18 => (Collection::List, Layout::Listpacks),
         20 => (Collection::Set, Layout::Packed(Form::Listpack)),
+        22 | 24 => {
+            let has_first = code == 24;
+            (Collection::Hash, Layout::Timed { has_first })
+        }
+        23 | 25 => {
+            let has_first = code == 25;
+            (Collection::Hash, Layout::TimedPacked { has_first })
+        }
         _ => return None,
     })
 }
@@ -101,7 +130,7 @@ impl Collection {
         }
     }
 
-    /// Strings that an element takes in a packed form.
+    /// Strings that an element takes in a packed form, without a time.
     pub(crate) fn cells(self) -> u64 {
         match self {
             Collection::List | Collection::Set => 1,

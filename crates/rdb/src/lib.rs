@@ -1,6 +1,7 @@
 //! RDB files: the format in which Redis keeps a point in time of its data on disk.
 //!
-//! Here live a [`Writer`] of version 10, which redis-server 7.0 loads, and a [`Reader`] of versions 1 to 12.
+//! Here live a [`Writer`] of version 10, which redis-server 7.0 loads (of 12, which it loads since 7.4, where
+//! fields of hashes expire), and a [`Reader`] of versions 1 to 12.
 //! Both are functions over [`std::io`]: nothing here opens a file, reads a clock or knows a keyspace. Both
 //! stream: what they hold in memory is bounded by the longest key and the longest value, and a reader never
 //! reserves memory for a length that is only claimed.
@@ -56,7 +57,7 @@ mod forms;
 mod tests;
 
 pub use error::{Error, Problem};
-pub use format::{NEWEST_VERSION, OLDEST_VERSION, WRITTEN_VERSION};
+pub use format::{NEWEST_VERSION, OLDEST_VERSION, TIMED_VERSION, WRITTEN_VERSION};
 pub use kinds::{Collection, Element};
 pub use payload::{Payload, dump_string};
 pub use reader::{Entry, Item, Reader, Unsupported};

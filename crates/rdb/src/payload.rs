@@ -9,7 +9,7 @@
 use resp::number::INTEGER_TEXT_LEN;
 
 use crate::decoder::Decoder;
-use crate::format::{CHECKSUM, NEWEST_VERSION, STRING, WRITTEN_VERSION};
+use crate::format::{CHECKSUM, NEWEST_VERSION, STRING};
 use crate::lzf;
 use crate::reader::Reader;
 use crate::sink::{BUFFER_BYTES, Sink};
@@ -77,7 +77,7 @@ impl Writer<Vec<u8>> {
     /// Ends the payload.
     pub fn end_payload(mut self) -> Vec<u8> {
         let mut end = || {
-            let version = WRITTEN_VERSION as u16;
+            let version = self.version as u16;
             self.sink.put(&version.to_le_bytes())?;
             let checksum = self.sink.checksum()?;
             self.sink.put(&checksum.to_le_bytes())

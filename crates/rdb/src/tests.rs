@@ -134,6 +134,7 @@ const fn options(compression: bool, checksum: bool) -> Options {
     Options {
         compression,
         checksum,
+        timed: false,
     }
 }
 

@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::ops::Range;
 
 use crate::error::{Error, Problem};
-use crate::kinds::{Collection, Element, Layout};
+use crate::kinds::{Collection, Element, Layout, TIME_END};
 use crate::packed::{Cell, Cursor, Form};
 use crate::reader::{Item, Part, Reader};
 use crate::writer::Attributes;
@@ -44,6 +44,8 @@ struct Open {
     layout: Layout,
     /// Elements that stand for themselves, or nodes, that are left.
     left: u64,
+    /// What times are counted from, less one: 0 if they are not.
+    base_ms: u64,
     /// Where in the packed string it is that was read last.
     cursor: Option<(Form, Cursor)>,
 }
@@ -54,7 +56,8 @@ type Place = Option<Range<usize>>;
 /// An element without its strings.
 enum Found {
     One(Place),
-    Two(Place, Place),
+    /// A field, its value, and when it expires.
+    Two(Place, Place, Option<u64>),
     Scored(Place, f64),
 }
 
@@ -150,9 +153,18 @@ impl<R: Read> TypedReader<R> {
 
     /// Begins to read a collection.
     fn begin(&mut self, kind: Collection, layout: Layout) -> Result<(), Problem> {
-        let (mut left, mut cursor) = (0, None);
+        let (mut left, mut cursor, mut base_ms) = (0, None, 0);
+        if let Layout::Timed { has_first: true } | Layout::TimedPacked { has_first: true } = layout
+        {
+            let first = self.reader.decoder.source.array("the time of a field")?;
+            base_ms = time_of(u64::from_le_bytes(first))?.map_or(0, |first| first - 1);
+        }
         match layout {
             Layout::Packed(form) => cursor = Some((form, self.packed(form)?)),
+            Layout::TimedPacked { .. } => {
+                base_ms = 0;
+                cursor = Some((Form::Listpack, self.packed(Form::Listpack)?));
+            }
             _ => {
                 left = self
                     .reader
@@ -164,6 +176,7 @@ impl<R: Read> TypedReader<R> {
             kind,
             layout,
             left,
+            base_ms,
             cursor,
         });
         Ok(())
@@ -171,9 +184,13 @@ impl<R: Read> TypedReader<R> {
 
     fn begun(&mut self, attributes: Attributes) -> Typed<'_> {
         let open = self.open.as_ref().expect("it was begun");
+        let cells = match open.layout {
+            Layout::TimedPacked { .. } => open.kind.cells() + 1,
+            _ => open.kind.cells(),
+        };
         let claimed = match (&open.cursor, open.layout) {
-            (Some((_, cursor)), _) => cursor.claimed().map(|cells| cells / open.kind.cells()),
-            (None, Layout::Plain | Layout::Digits) => Some(open.left),
+            (Some((_, cursor)), _) => cursor.claimed().map(|claimed| claimed / cells),
+            (None, Layout::Plain | Layout::Digits | Layout::Timed { .. }) => Some(open.left),
             (None, _) => None,
         };
         Typed::Begin {
@@ -212,13 +229,17 @@ impl<R: Read> TypedReader<R> {
             }
             open.left -= 1;
             let found = match open.layout {
-                Layout::Plain | Layout::Digits => Some(self.plain_element(&open)?),
+                Layout::Plain | Layout::Digits | Layout::Timed { .. } => {
+                    Some(self.plain_element(&open)?)
+                }
                 Layout::Ziplists => {
                     open.cursor = Some((Form::Ziplist, self.packed(Form::Ziplist)?));
                     None
                 }
                 Layout::Listpacks => self.node(&mut open)?,
-                Layout::Packed(_) => unreachable!("it has one string, and nothing is left"),
+                Layout::Packed(_) | Layout::TimedPacked { .. } => {
+                    unreachable!("it has one string, and nothing is left")
+                }
             };
             if found.is_some() {
                 self.open = Some(open);
@@ -252,10 +273,21 @@ impl<R: Read> TypedReader<R> {
                 Ok(Found::One(None))
             }
             Collection::Hash => {
+                let expiry_ms = match open.layout {
+                    Layout::Timed { .. } => {
+                        let time = self.reader.decoder.length("the time of a field")?;
+                        time_of(if time > 0 {
+                            time.saturating_add(open.base_ms)
+                        } else {
+                            0
+                        })?
+                    }
+                    _ => None,
+                };
                 self.reader.read_second("a field")?;
                 let what = "the value of a field";
                 self.reader.decoder.string(&mut self.second, what)?;
-                Ok(Found::Two(None, None))
+                Ok(Found::Two(None, None, expiry_ms))
             }
             Collection::SortedSet => {
                 self.reader.read_second("a member")?;
@@ -309,7 +341,21 @@ impl<R: Read> TypedReader<R> {
             return Ok(Some(Found::Scored(one, score)));
         }
         let other = place_of(other, &mut self.second);
-        Ok(Some(Found::Two(one, other)))
+        let expiry_ms = match open.layout {
+            Layout::TimedPacked { .. } => self.packed_time(open)?,
+            _ => None,
+        };
+        Ok(Some(Found::Two(one, other, expiry_ms)))
+    }
+
+    /// The time behind a field and its value in a packed string.
+    fn packed_time(&mut self, open: &mut Open) -> Result<Option<u64>, Problem> {
+        match self.cell(open)? {
+            Some(Cell::Number(time)) if time >= 0 => time_of(time as u64),
+            Some(Cell::Number(time)) => Err(no_time(format!("the number {time}"))),
+            Some(Cell::Bytes(_)) => Err(no_time("a string".into())),
+            None => Err(no_time("the end of the collection".into())),
+        }
     }
 
     fn cell(&mut self, open: &mut Open) -> Result<Option<Cell>, Problem> {
@@ -331,8 +377,9 @@ impl<R: Read> TypedReader<R> {
                 member: second(one),
                 score: *score,
             },
-            Found::Two(one, other) => Element::Field {
+            Found::Two(one, other, expiry_ms) => Element::Field {
                 field: second(one),
+                expiry_ms: *expiry_ms,
                 value: match other {
                     None => &self.second,
                     Some(range) => &self.packed[range.clone()],
@@ -351,6 +398,22 @@ fn place_of(cell: Cell, buffer: &mut Vec<u8>) -> Place {
             write!(buffer, "{number}").expect("a vector takes everything");
             None
         }
+    }
+}
+
+/// The time that a number is; none, if it is 0.
+fn time_of(number: u64) -> Result<Option<u64>, Problem> {
+    match number {
+        0 => Ok(None),
+        TIME_END.. => Err(no_time(format!("the number {number}"))),
+        time => Ok(Some(time)),
+    }
+}
+
+fn no_time(found: String) -> Problem {
+    Problem::Corrupt {
+        expected: "the time of a field",
+        found,
     }
 }
 

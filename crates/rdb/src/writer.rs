@@ -7,8 +7,11 @@
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 
-use crate::format::{HASH_LISTPACK, MAGIC, STRING, WRITTEN_VERSION, encoding, length, opcode};
-use crate::kinds::{Collection, Element};
+use crate::format::{
+    HASH_LISTPACK, MAGIC, STRING, TIMED_HASH, TIMED_VERSION, WRITTEN_VERSION, encoding, length,
+    opcode,
+};
+use crate::kinds::{Collection, Element, TIME_END};
 use crate::lzf::{self, Compressor};
 use crate::packed::ListpackBuilder;
 use crate::sink::Sink;
@@ -33,6 +36,8 @@ pub struct Options {
     pub compression: bool,
     /// Whether the file ends with a checksum; 0 stands in its place if not.
     pub checksum: bool,
+    /// Whether fields of hashes may expire: then the file is of version 12, which Redis reads since 7.4.
+    pub timed: bool,
 }
 
 impl Default for Options {
@@ -40,6 +45,7 @@ impl Default for Options {
         Options {
             compression: true,
             checksum: true,
+            timed: false,
         }
     }
 }
@@ -55,7 +61,7 @@ pub struct Attributes {
     pub frequency: Option<u8>,
 }
 
-/// Writes one file of version 10. After an error nothing more can be written to it.
+/// Writes one file of version 10, or 12. After an error nothing more can be written to it.
 pub struct Writer<W> {
     pub(crate) sink: Sink<W>,
     /// Whether long strings are compressed.
@@ -68,6 +74,10 @@ pub struct Writer<W> {
     futile: u32,
     /// The collection that is being written, and how many elements it lacks.
     open: Option<(Collection, u64)>,
+    /// Of the hash that is being written: the earliest time at which a field expires, if any does.
+    first_ms: Option<u64>,
+    /// The version of the file.
+    pub(crate) version: u32,
     /// Whether keys are left out.
     is_payload: bool,
 }
@@ -79,10 +89,12 @@ impl<W: Write> Writer<W> {
     /// Of this and all other functions: those of `out`.
     pub fn new(out: W, options: Options) -> io::Result<Writer<W>> {
         let mut writer = Writer::of_sink(Sink::new(out, options.checksum), options.compression);
+        if options.timed {
+            writer.version = TIMED_VERSION;
+        }
         writer.sink.put(MAGIC)?;
-        writer
-            .sink
-            .put(format!("{WRITTEN_VERSION:04}").as_bytes())?;
+        let version = format!("{:04}", writer.version);
+        writer.sink.put(version.as_bytes())?;
         Ok(writer)
     }
 
@@ -95,6 +107,8 @@ impl<W: Write> Writer<W> {
             compressed: Vec::new(),
             futile: 0,
             open: None,
+            first_ms: None,
+            version: WRITTEN_VERSION,
             is_payload: false,
         }
     }
@@ -215,6 +229,38 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// A key whose value is a hash of so many fields, which come next. The first of them to expire does at
+    /// this time (Unix, ms).
+    ///
+    /// # Errors
+    /// As of [`Writer::begin`]. The file is of a version without such hashes, or the time has more than 48
+    /// bits.
+    pub fn begin_timed(
+        &mut self,
+        key: &[u8],
+        elements: u64,
+        first_ms: u64,
+        attributes: Attributes,
+    ) -> io::Result<()> {
+        if elements == 0 || self.open.is_some() || !(1..TIME_END).contains(&first_ms) {
+            return Err(misuse(
+                "a hash of no fields, inside of another, or without a time",
+            ));
+        }
+        if self.is_payload {
+            self.version = TIMED_VERSION;
+        }
+        if self.version < TIMED_VERSION {
+            return Err(misuse("fields that expire in a file of an earlier version"));
+        }
+        self.key_of(TIMED_HASH, key, attributes)?;
+        self.sink.put(&first_ms.to_le_bytes())?;
+        self.length(elements)?;
+        self.open = Some((Collection::Hash, elements));
+        self.first_ms = Some(first_ms);
+        Ok(())
+    }
+
     /// The next element of the collection.
     ///
     /// # Errors
@@ -225,7 +271,15 @@ impl<W: Write> Writer<W> {
         };
         match (kind, element) {
             (Collection::List | Collection::Set, Element::String(string)) => self.string(string)?,
-            (Collection::Hash, Element::Field { field, value }) => {
+            (
+                Collection::Hash,
+                Element::Field {
+                    field,
+                    value,
+                    expiry_ms,
+                },
+            ) => {
+                self.time(expiry_ms)?;
                 self.string(field)?;
                 self.string(value)?;
             }
@@ -239,11 +293,26 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// When a field expires, in a hash whose fields may.
+    fn time(&mut self, expiry_ms: Option<u64>) -> io::Result<()> {
+        match (self.first_ms, expiry_ms) {
+            (None, None) => Ok(()),
+            (Some(_), None) => self.length(0),
+            (Some(first), Some(time)) if (first..TIME_END).contains(&time) => {
+                self.length(time - first + 1)
+            }
+            _ => Err(misuse(
+                "a field that expires before the first, or among others",
+            )),
+        }
+    }
+
     /// The end of the collection.
     ///
     /// # Errors
     /// See [`Writer::new`]. It has not as many elements as it began with.
     pub fn end(&mut self) -> io::Result<()> {
+        self.first_ms = None;
         match self.open.take() {
             Some((_, 0)) => Ok(()),
             _ => Err(misuse("the end of a collection that lacks elements")),

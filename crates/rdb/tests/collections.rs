@@ -32,7 +32,7 @@ fn pair_of(element: Element<'_>) -> Pair {
         Element::Member { member, score } => {
             (member.to_vec(), score.to_bits().to_be_bytes().into())
         }
-        Element::Field { field, value } => (field.to_vec(), value.to_vec()),
+        Element::Field { field, value, .. } => (field.to_vec(), value.to_vec()),
     }
 }
 
@@ -48,6 +48,7 @@ fn element_of(kind: Collection, (one, other): &Pair) -> Element<'_> {
         Collection::Hash => Element::Field {
             field: one,
             value: other,
+            expiry_ms: None,
         },
     }
 }

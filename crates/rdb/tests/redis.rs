@@ -140,6 +140,7 @@ fn what_is_written_is_loaded_by_redis() {
         let options = Options {
             compression,
             checksum,
+            timed: false,
         };
         write(&scratch.file(), &keys, options);
         let check = Command::new("redis-check-rdb").arg(scratch.file()).output();

@@ -95,7 +95,21 @@ fn hash_request(random: &mut fastrand::Rng) -> String {
     let key = |random: &mut fastrand::Rng| format!("hash:{}", random.u32(..12));
     let (one, two) = (key(random), key(random));
     let (number, field) = (random.u32(..1000), random.u32(..300));
-    match random.u32(..19) {
+    // Far away, so that nothing expires while two states are compared.
+    let at_s = 4_000_000_000 + u64::from(number);
+    let fields = format!("FIELDS 2 {field} text:{field}");
+    match random.u32(..30) {
+        19 => format!("HEXPIRE {one} 900000 {fields}"),
+        20 => format!("HPEXPIRE {one} 900000000 {fields}"),
+        21 => format!("HEXPIREAT {one} {at_s} LT {fields}"),
+        22 => format!("HPEXPIREAT {one} {at_s}000 {fields}"),
+        23 => format!("HPEXPIREAT {one} 1 {fields}"),
+        24 => format!("HPERSIST {one} {fields}"),
+        25 => format!("HGETEX {one} PXAT {at_s}000 {fields}"),
+        26 => format!("HGETEX {one} PERSIST {fields}"),
+        27 => format!("HSETEX {one} EXAT {at_s} FIELDS 1 {field} {number}"),
+        28 => format!("HSETEX {one} KEEPTTL FIELDS 1 {field} {number}"),
+        29 => format!("HSETEX {one} PXAT 1 FIELDS 1 {field} {number}"),
         0..4 => format!("HSET {one} {field} {number} text:{field} text{number}"),
         4 => format!(
             "HMSET {one} {field} {number} text:{field} {}",

@@ -13,6 +13,7 @@ mod defaults;
 mod differential;
 mod disk;
 mod durable;
+mod field_expiry;
 mod flows;
 mod gather;
 mod golden;

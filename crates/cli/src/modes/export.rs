@@ -38,9 +38,11 @@ pub(super) fn run(mut session: Session, options: &Options, path: &Path) -> Resul
     } else {
         databases(&mut session)?
     };
+    let has_timed_fields = has_timed_fields(&mut session)?;
     let mut export = Export {
         path,
-        writer: begin(path)?,
+        writer: begin(path, has_timed_fields)?,
+        has_timed_fields,
         // A node of a cluster has transactions within a slot only.
         has_transactions: !is_cluster(&mut session)?
             && answers(&mut session, &["MULTI"])?
@@ -74,9 +76,13 @@ pub(super) fn run(mut session: Session, options: &Options, path: &Path) -> Resul
     export.finish(databases.len() as u64)
 }
 
-fn begin(path: &Path) -> Result<Writer<Target>> {
+fn begin(path: &Path, timed: bool) -> Result<Writer<Target>> {
+    let options = rdb::Options {
+        timed,
+        ..rdb::Options::default()
+    };
     let begin = |target| -> io::Result<Writer<Target>> {
-        let mut writer = Writer::new(target, rdb::Options::default())?;
+        let mut writer = Writer::new(target, options)?;
         writer.fact("redis-ver", WRITTEN_AS)?;
         writer.fact("redis-bits", "64")?;
         writer.fact("ctime", &(realtime_ms() / 1000).to_string())?;
@@ -120,6 +126,21 @@ impl Database {
     }
 }
 
+/// Whether fields of hashes expire now, by what INFO says. If some do the file is of a version that has their
+/// times.
+fn has_timed_fields(session: &mut Session) -> Result<bool> {
+    let reply = session.ask(&[b"INFO".to_vec(), b"keyspace".to_vec()])?;
+    let (Value::Bulk(text) | Value::Verbatim { text, .. }) = reply else {
+        return Ok(false);
+    };
+    let text = String::from_utf8_lossy(&text);
+    let counts = text.split(',').filter_map(|fact| {
+        let count = fact.split_whitespace().next()?.strip_prefix("subexpiry=")?;
+        count.parse::<u64>().ok()
+    });
+    Ok(counts.sum::<u64>() > 0)
+}
+
 /// What INFO says about databases.
 fn databases(session: &mut Session) -> Result<Vec<Database>> {
     let reply = session.ask(&[b"INFO".to_vec(), b"keyspace".to_vec()])?;
@@ -156,6 +177,8 @@ struct Export<'a> {
     path: &'a Path,
     writer: Writer<Target>,
     has_transactions: bool,
+    /// Fields of hashes expire.
+    has_timed_fields: bool,
     /// The server tells when keys expire; otherwise, in how many milliseconds.
     has_times: bool,
     skips_unsupported: bool,
@@ -260,9 +283,45 @@ impl Export<'_> {
         for (key, form) in keys {
             let (value, expiry) = (replies.next(), replies.next());
             let expiry = self.expiry(key, expiry, now)?;
-            self.key(key, *form, value, expiry)?;
+            let is_taken = *form == Form::Hash && self.has_timed_fields;
+            match value {
+                Some(reply) if is_taken => {
+                    let taken = self.fields.take(reply);
+                    let taken = taken.map_err(|reply| self.unexpected(key, &reply))?;
+                    if taken > 0 {
+                        self.field_times(session, key)?;
+                    }
+                    self.hash(key, expiry)?;
+                }
+                value => self.key(key, *form, value, expiry)?,
+            }
         }
         Ok(())
+    }
+
+    /// Asks when the fields of a hash expire that were just read. Those that have are left out.
+    fn field_times(&mut self, session: &mut Session, key: &[u8]) -> Result {
+        let requests = self.fields.time_requests(key);
+        for (number, reply) in session.ask_all(&requests)?.into_iter().enumerate() {
+            let noted = self.fields.note_times(number, reply);
+            noted.map_err(|reply| self.unexpected(key, &reply))?;
+        }
+        self.fields.leave_out_expired();
+        Ok(())
+    }
+
+    /// Writes the hash whose fields were read.
+    fn hash(&mut self, key: &[u8], expiry_ms: Option<i64>) -> Result {
+        if self.fields.is_empty() {
+            return Ok(());
+        }
+        let attributes = Attributes {
+            expiry_ms,
+            ..Attributes::default()
+        };
+        self.written += 1;
+        let put = self.fields.write(&mut self.writer, key, attributes);
+        put.map_err(|error| wrong(self.path, &error))
     }
 
     /// When a key expires, by the reply about that.

@@ -137,7 +137,11 @@ impl Import {
                 Typed::Begin {
                     key, attributes, ..
                 } if is_wanted => self.begin_hash(key, attributes)?,
-                Typed::Element(Element::Field { field, value }) => self.field(field, value)?,
+                Typed::Element(Element::Field {
+                    field,
+                    value,
+                    expiry_ms,
+                }) => self.field(field, value, expiry_ms)?,
                 Typed::End => self.end_hash()?,
                 _ => {}
             }
@@ -242,11 +246,11 @@ impl Import {
     }
 
     /// Adds a field to the hash that was begun, if it is not left out.
-    fn field(&mut self, field: &[u8], value: &[u8]) -> Result {
+    fn field(&mut self, field: &[u8], value: &[u8], expiry_ms: Option<u64>) -> Result {
         let Some(hash) = &mut self.hash else {
             return Ok(());
         };
-        if !hash.add(field, value) {
+        if !hash.add(field, value, expiry_ms) {
             return Ok(());
         }
         hash.queue_fields(&mut self.lanes);

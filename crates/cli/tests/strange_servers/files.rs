@@ -166,6 +166,7 @@ fn a_hash_that_is_refused_is_named_and_the_end() {
             let element = Element::Field {
                 field: field.as_bytes(),
                 value: b"value",
+                expiry_ms: None,
             };
             writer.element(element).expect("there is room");
         }

@@ -102,6 +102,20 @@ impl HashBuilder {
         self.len() == 0
     }
 
+    /// Removes the fields that have expired at `now` (Unix, ms).
+    pub fn remove_due(&mut self, now: u64) {
+        match &mut self.fields {
+            Built::Run(buffer, len) => {
+                let mut run = RunMut::new(buffer, *len);
+                run.remove_due(now, &mut |_| ());
+                *len = run.len();
+            }
+            Built::Tree(tree) => {
+                tree.remove_due(now, usize::MAX, &mut |_| ());
+            }
+        }
+    }
+
     /// Bytes of the longest field or value.
     pub fn longest(&self) -> usize {
         self.longest

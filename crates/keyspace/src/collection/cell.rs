@@ -54,6 +54,14 @@ impl<'a> Cell<'a> {
         }
     }
 
+    /// The same cell, whose bytes are here now.
+    pub(super) fn with_bytes(self, bytes: &[u8]) -> Cell<'_> {
+        match self {
+            Cell::Bytes(_) => Cell::Bytes(bytes),
+            Cell::Int(integer) => Cell::Int(integer),
+        }
+    }
+
     /// The text of a cell; `scratch` holds that of an integer.
     #[inline]
     pub fn text<'t>(self, scratch: &'t mut [u8; DECIMAL_MAX]) -> &'t [u8]

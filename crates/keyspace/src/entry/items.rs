@@ -6,8 +6,16 @@
 //! Invariant, whenever the shard is unlocked: an entry is expiring if and only if [`Entry::next_due`] of its
 //! value knows a time.
 
-use super::{EXPIRING, Entry, Kind, VOLATILE};
+use super::{EXPIRING, Entry, KIND, Kind, Stamp, VOLATILE};
 use crate::collection::run::Run;
+
+impl Stamp {
+    /// Whether it is that of a collection.
+    #[inline]
+    pub(crate) fn is_collection(self) -> bool {
+        self.0 & KIND != Kind::String as u64
+    }
+}
 
 impl Entry {
     /// Whether the key, or an item of the value, expires. One test of the header.

@@ -81,6 +81,17 @@ impl<'e> HashRef<'e> {
         }
     }
 
+    /// When the first field expires (Unix, ms), if any does. Of a tree all leaves are looked at.
+    pub fn earliest(self) -> Option<u64> {
+        match self {
+            HashRef::Run(run) => run.earliest(),
+            HashRef::Tree(tree) => {
+                let leaves = tree.leaves(&Edge::default());
+                leaves.filter_map(|leaf| leaf.run.earliest()).min()
+            }
+        }
+    }
+
     /// All fields, by rank.
     pub fn iter(self) -> HashFields<'e> {
         match self {
@@ -282,6 +293,32 @@ impl EntryMut<'_, '_> {
             Some(_) => Put::Replaced,
             None => Put::Added,
         })
+    }
+
+    /// Lets a field expire at this time (Unix, ms), or never; whether there is one.
+    ///
+    /// # Panics
+    /// As [`EntryMut::hash_fields`].
+    pub fn reschedule_field(&mut self, name: Cell<'_>, expiry: Option<u64>) -> bool {
+        if self.entry().is_tree() {
+            return self.edit_tree(|tree| tree.reschedule(name, expiry));
+        }
+        let mut buffer = Vec::new();
+        let item = self.hash_fields().get(name);
+        let item = item.map(|item| item.moved_to(&mut buffer).with_expiry(expiry));
+        item.is_some_and(|item| {
+            self.set_field(&item);
+            true
+        })
+    }
+
+    /// The same of a small hash, if it has at most `most` bytes afterwards.
+    pub(super) fn reschedule_in_run(&mut self, name: Cell<'_>, expiry: Option<u64>, most: usize) {
+        let mut buffer = Vec::new();
+        let item = self.hash_fields().get(name);
+        if let Some(item) = item.map(|item| item.moved_to(&mut buffer).with_expiry(expiry)) {
+            self.set_in_run(&item, most);
+        }
     }
 
     /// Removes a field; whether there was one. The caller removes a hash that has none left.

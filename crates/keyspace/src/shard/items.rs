@@ -5,16 +5,16 @@
 //! command sees the items that are there at its time, and counts no other. The wheel has an item for the
 //! earliest time, so they leave memory without being asked for, a slice at a time.
 //!
-//! A removal is a change: it is logged as one, unlike the expiry of a key, and told to the observers. With the
-//! last item the key goes.
+//! A removal is a change: it is logged as one, unlike the expiry of a key, and told to the observers. With
+//! the last item the key goes.
 
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::guard::Guard;
-use super::view::{EntryMut, EntryRef};
+use crate::collection::cell::Cell;
 use crate::collection::log::edits::Edits;
-use crate::collection::run::RunMut;
+use crate::collection::run::{Item, RunMut};
 use crate::entry::LogAddress;
 use crate::entry::overwritten::Overwritten;
 use crate::hash::Key;
@@ -92,14 +92,9 @@ impl Guard<'_> {
     }
 
     /// Removes items that have expired at `now` from the value, and shows their names. Whether none is left.
-    fn take_due_items(
-        &mut self,
-        slot: Slot,
-        now: u64,
-        mut visit: impl FnMut(crate::collection::cell::Cell<'_>),
-    ) -> bool {
+    fn take_due_items(&mut self, slot: Slot, now: u64, mut visit: impl FnMut(Cell<'_>)) -> bool {
         let entry = self.index().entry(slot);
-        let mut visit = |item: &crate::collection::run::Item<'_>| visit(item.name);
+        let mut visit = |item: &Item<'_>| visit(item.name);
         if entry.is_tree() {
             let tree = entry.tree_mut();
             let before = tree.bytes();
@@ -108,15 +103,17 @@ impl Guard<'_> {
             self.add_bytes(after.wrapping_sub(before));
             return is_over;
         }
-        let form = entry.form();
         let value = entry.value_mut();
         let len = value.len();
         let mut run = RunMut::new(value, len);
         run.remove_due(now, &mut visit);
         let (left, is_over) = (run.len(), run.is_empty());
-        let hash = self.shared.seed.hash(entry.key());
-        let guard = self;
-        EntryMut { guard, slot, hash }.resize_value(left, form);
+        if !entry.resize_in_place(left) {
+            let before = entry.memory();
+            let (moved, garbage) = entry.resize_value(self.heap(), left);
+            self.exchange(slot, before, moved);
+            self.discard(garbage);
+        }
         is_over
     }
 
@@ -129,7 +126,13 @@ impl Guard<'_> {
         if let (Some(old), Some(observer)) = (old, shared.observer.get()) {
             let moved: Option<LogAddress> = observer.items_expired(&ItemsExpired {
                 database: self.cell.lock.database(),
-                entry: EntryRef::new(entry),
+                key: bytes,
+                of: entry.value_type(),
+                is_expiring: entry.is_expiring(),
+                instance: match entry.is_tree() {
+                    true => entry.tree().logged().place(),
+                    false => None,
+                },
                 old,
                 edits,
                 is_gone,

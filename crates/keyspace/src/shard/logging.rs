@@ -72,6 +72,9 @@ impl EntryMut<'_, '_> {
                     self.set_in_run(&item, RUN_MAX);
                 }
                 Edit::Remove(name) => drop(self.remove_field(name)),
+                Edit::Reschedule(name, expiry) => {
+                    self.reschedule_in_run(name, expiry, RUN_MAX);
+                }
             }
         }
         Ok(())

@@ -150,6 +150,17 @@ impl Bench {
         let key = database.key(&name);
         let mut guard = database.lock(key.hash, self.now);
         let cell = Cell::of(&field);
+        if self.random.u8(..8) == 0
+            && let Some((fields, _)) = self.model.get_mut(&name)
+        {
+            let mut entry = guard.find(key).expect("it is there");
+            let is_there = fields
+                .get_mut(&field)
+                .map(|field| field.1 = expiry)
+                .is_some();
+            assert_eq!(entry.reschedule_field(cell, expiry), is_there);
+            return;
+        }
         if self.random.u8(..5) < 3 {
             if !guard.contains(key) {
                 guard.write(key, New::bytes(&EMPTY_HASH).of(HASH), |_, _| None);

@@ -177,7 +177,7 @@ fn fields(payload: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     };
     loop {
         match reader.next().ok()? {
-            Some(Typed::Element(Element::Field { field, value })) => {
+            Some(Typed::Element(Element::Field { field, value, .. })) => {
                 fields.push((field.to_vec(), value.to_vec()));
             }
             Some(Typed::End) => break,
@@ -212,7 +212,11 @@ fn hashes_are_those_of_redis() {
                 let count = wanted.len() as u64;
                 writer.begin(b"", Collection::Hash, count, Attributes::default())?;
                 for (field, value) in &wanted {
-                    writer.element(Element::Field { field, value })?;
+                    writer.element(Element::Field {
+                        field,
+                        value,
+                        expiry_ms: None,
+                    })?;
                 }
                 writer.end()
             }

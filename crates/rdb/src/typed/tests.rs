@@ -44,8 +44,13 @@ fn line_of(element: Element<'_>) -> String {
     match element {
         Element::String(string) => string.escape_ascii().to_string(),
         Element::Member { member, score } => format!("{} {score}", member.escape_ascii()),
-        Element::Field { field, value } => {
-            format!("{}: {}", field.escape_ascii(), value.escape_ascii())
+        Element::Field {
+            field,
+            value,
+            expiry_ms,
+        } => {
+            let until = expiry_ms.map_or(String::new(), |at| format!(" until {at}"));
+            format!("{}: {}{until}", field.escape_ascii(), value.escape_ascii())
         }
     }
 }
@@ -99,6 +104,7 @@ fn written(count: usize, options: Options) -> Vec<u8> {
                     Collection::Hash => Element::Field {
                         field: one,
                         value: other,
+                        expiry_ms: None,
                     },
                 })?;
             }
@@ -158,6 +164,17 @@ fn what_is_written_is_read() {
 
 const LIST: [&str; 4] = ["a", "1.5", "-300", "4"];
 
+/// When a field expires.
+const TIME: u64 = 1_700_000_000_123;
+
+/// Two fields, of which the first expires.
+fn timed_listpack() -> Vec<u8> {
+    let number = forms::Cell::Number;
+    let first = [text("a"), text("1.5"), number(TIME as i64)];
+    let second = [number(-300), number(4), number(0)];
+    string(&listpack(&[first, second].concat(), false))
+}
+
 /// Four strings as a file holds them in this way; in a sorted set they are two members and their scores.
 fn value_of(code: u8) -> Vec<u8> {
     let number = forms::Cell::Number;
@@ -176,6 +193,19 @@ fn value_of(code: u8) -> Vec<u8> {
         11 => string(&intset(&[-7, 9], 2)),
         14 => [&b"\x02"[..], &ziplist, &ziplist].concat(),
         18 => [&b"\x03\x02"[..], &listpack, b"\x01\x01b\x02", &listpack].concat(),
+        22 => [
+            &b"\x02\x81"[..],
+            &TIME.to_be_bytes(),
+            b"\x01a\x031.5\x00\xc1\xd4\xfe\xc0\x04",
+        ]
+        .concat(),
+        24 => [
+            &TIME.to_le_bytes()[..],
+            b"\x02\x01\x01a\x031.5\x00\xc1\xd4\xfe\xc0\x04",
+        ]
+        .concat(),
+        23 => timed_listpack(),
+        25 => [&TIME.to_le_bytes()[..], &timed_listpack()].concat(),
         _ => listpack,
     }
 }
@@ -189,6 +219,11 @@ fn lines_of(code: u8) -> Vec<String> {
         11 => ("Set", "Some(2)", vec!["-7", "9"]),
         14 => ("List", "None", [LIST, LIST].concat()),
         18 => ("List", "None", [&LIST[..], &["b"], &LIST].concat()),
+        22..=25 => (
+            "Hash",
+            "Some(2)",
+            vec!["a: 1.5 until 1700000000123", "-300: 4"],
+        ),
         _ => ("Hash", "Some(2)", vec!["a: 1.5", "-300: 4"]),
     };
     let mut lines = vec![format!("k {kind} {claimed} None")];
@@ -199,7 +234,9 @@ fn lines_of(code: u8) -> Vec<String> {
 
 #[test]
 fn every_way_to_hold_a_collection_is_read() {
-    for code in [1, 2, 3, 4, 5, 9, 10, 11, 12, 13, 14, 16, 17, 18, 20] {
+    for code in [
+        1, 2, 3, 4, 5, 9, 10, 11, 12, 13, 14, 16, 17, 18, 20, 22, 23, 24, 25,
+    ] {
         let value = value_of(code);
         let bytes = file(&[(code, &value), (code, &value)]);
         let wanted = [lines_of(code), lines_of(code)].concat();
@@ -317,6 +354,60 @@ fn what_is_wrong_is_named_with_its_key() {
 }
 
 #[test]
+fn times_of_fields_are_checked() {
+    let odd = listpack(&[text("a"), text("b"), text("c")], false);
+    for (code, value, problem) in [
+        (
+            22,
+            [&b"\x01\x81"[..], &(1u64 << 48).to_be_bytes(), b"\x01a\x01b"].concat(),
+            "the time of a field should be here, but it is the number 281474976710656",
+        ),
+        (
+            24,
+            [
+                &TIME.to_le_bytes()[..],
+                b"\x01\x81",
+                &[0xff; 8],
+                b"\x01a\x01b",
+            ]
+            .concat(),
+            "the time of a field should be here, but it is the number 18446744073709551615",
+        ),
+        (
+            24,
+            [&u64::MAX.to_le_bytes()[..], b"\x01\x00\x01a\x01b"].concat(),
+            "the time of a field should be here",
+        ),
+        (
+            23,
+            string(&odd),
+            "the time of a field should be here, but it is a string",
+        ),
+        (
+            23,
+            string(&listpack(&[text("a"), text("b")], false)),
+            "the time of a field should be here, but it is the end of the collection",
+        ),
+        (
+            25,
+            [
+                &TIME.to_le_bytes()[..],
+                &string(&listpack(
+                    &[text("a"), text("b"), forms::Cell::Number(-1)],
+                    false,
+                )),
+            ]
+            .concat(),
+            "the time of a field should be here, but it is the number -1",
+        ),
+    ] {
+        let error = read(&file(&[(code, &value)])[..]).expect_err("it is damaged");
+        assert!(error.key.as_deref() == Some(b"k"), "{error}");
+        assert!(error.to_string().contains(problem), "type {code}: {error}");
+    }
+}
+
+#[test]
 fn what_is_not_read_is_refused_or_passed_over_as_ever() {
     let stream = b"\x00\x00\x00\x00\x00".to_vec();
     let bytes = file(&[(15, &stream)]);
@@ -356,7 +447,7 @@ fn no_elements_are_none() {
 #[test]
 fn a_claim_takes_no_memory_and_no_time() {
     let huge = [&b"\x81"[..], &u64::MAX.to_be_bytes()].concat();
-    for code in [1, 2, 3, 4, 5, 14, 18] {
+    for code in [1, 2, 3, 4, 5, 14, 18, 22] {
         let value = [&huge[..], b"\x01a\x01b"].concat();
         assert!(read(&file(&[(code, &value)])[..]).is_err());
     }
@@ -407,11 +498,18 @@ fn what_is_no_file_is_not_written() {
     let field = Element::Field {
         field: b"a",
         value: b"b",
+        expiry_ms: None,
+    };
+    let timed = Element::Field {
+        field: b"a",
+        value: b"b",
+        expiry_ms: Some(5),
     };
     for (kind, wrong) in [
         (Collection::List, field),
         (Collection::Set, member(1.0)),
         (Collection::Hash, member(1.0)),
+        (Collection::Hash, timed),
         (Collection::Hash, Element::String(b"a")),
         (Collection::SortedSet, field),
         (Collection::SortedSet, member(f64::NAN)),
@@ -419,4 +517,78 @@ fn what_is_no_file_is_not_written() {
         let mut writer = begun(kind, 1).expect("a vector");
         assert!(writer.element(wrong).is_err(), "{kind:?}");
     }
+}
+
+/// Some fields of a hash, with their times.
+fn timed_hash(writer: &mut Writer<Vec<u8>>) -> std::io::Result<()> {
+    writer.begin_timed(b"k", 3, TIME, Attributes::default())?;
+    for (field, after) in [(&b"a"[..], Some(500)), (b"b", None), (b"c", Some(0))] {
+        writer.element(Element::Field {
+            field,
+            value: b"v",
+            expiry_ms: after.map(|after| TIME + after),
+        })?;
+    }
+    writer.end()
+}
+
+#[test]
+fn fields_that_expire_are_written_to_files_that_say_so() {
+    let options = Options {
+        timed: true,
+        ..Options::default()
+    };
+    let mut writer = Writer::new(Vec::new(), options).expect("a vector");
+    timed_hash(&mut writer).expect("it is a hash");
+    writer
+        .begin(b"h", Collection::Hash, 1, Attributes::default())
+        .expect("a vector");
+    let plain = Element::Field {
+        field: b"a",
+        value: b"v",
+        expiry_ms: None,
+    };
+    writer.element(plain).expect("it is a field");
+    writer.end().expect("it has all");
+    let bytes = writer.finish().expect("a vector");
+    assert!(bytes.starts_with(b"REDIS0012"));
+    let wanted = [
+        "k Hash Some(3) None",
+        "a: v until 1700000000623",
+        "b: v",
+        "c: v until 1700000000123",
+        "end",
+        "h Hash Some(1) None",
+        "a: v",
+        "end",
+    ];
+    assert_eq!(read(&bytes[..]).expect("it is whole"), wanted);
+    // What Redis before 7.4 reads has no such fields.
+    let mut writer = Writer::new(Vec::new(), Options::default()).expect("a vector");
+    assert!(timed_hash(&mut writer).is_err());
+    // A field that expires before the first.
+    let mut writer = Writer::payload(100, false);
+    writer
+        .begin_timed(b"", 1, TIME, Attributes::default())
+        .expect("a vector");
+    let early = Element::Field {
+        field: b"a",
+        value: b"v",
+        expiry_ms: Some(TIME - 1),
+    };
+    assert!(writer.element(early).is_err());
+    // The payload of such a hash is of the version that has them.
+    let mut writer = Writer::payload(100, false);
+    timed_hash(&mut writer).expect("it is a hash");
+    let payload = writer.end_payload();
+    let version = &payload[payload.len() - 10..][..2];
+    assert_eq!((payload[0], version), (24, &[12, 0][..]));
+    let mut reader = crate::Payload::check(&payload).expect("it is one").read();
+    let mut times = Vec::new();
+    while let Some(part) = reader.next().expect("it is whole") {
+        if let Typed::Element(Element::Field { expiry_ms, .. }) = part {
+            times.push(expiry_ms);
+        }
+    }
+    assert_eq!(times, [Some(TIME + 500), None, Some(TIME)]);
 }

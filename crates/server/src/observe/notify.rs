@@ -49,7 +49,9 @@ events! {
     INCRBYFLOAT: STRING "incrbyfloat";
     HSET: HASH "hset";
     HDEL: HASH "hdel";
+    HEXPIRE: HASH "hexpire";
     HEXPIRED: HASH "hexpired";
+    HPERSIST: HASH "hpersist";
     HINCRBY: HASH "hincrby";
     HINCRBYFLOAT: HASH "hincrbyfloat";
     NEW: NEW "new";

@@ -466,11 +466,17 @@ pub(crate) fn stored(address: Address) -> LogAddress {
 /// Tag of a value for the log: its type and encoding, and whether items of it expire.
 #[inline]
 pub(crate) fn tag_of(entry: EntryRef<'_>) -> Tag {
-    let expiring = if entry.is_expiring() { EXPIRING } else { 0 };
+    tag_as(entry.value_type(), entry.is_expiring(), entry.is_tree())
+}
+
+/// [`tag_of`] by its parts.
+#[inline]
+pub(super) fn tag_as(of: Type, is_expiring: bool, is_tree: bool) -> Tag {
+    let expiring = if is_expiring { EXPIRING } else { 0 };
     Tag {
-        kind: entry.kind() as u8,
-        form: entry.form() as u8 | expiring,
-        is_tree: entry.is_tree(),
+        kind: of.kind as u8,
+        form: of.form as u8 | expiring,
+        is_tree,
     }
 }
 

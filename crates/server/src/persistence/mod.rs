@@ -50,7 +50,7 @@ use crate::limits::{
     LOG_HINT_SHARE, LOG_RING_APPENDER_BYTES, LOG_RING_SHARE, LOG_SEGMENT_DISK_SHARE,
     REPLAY_EXTRA_THREADS, REPLAY_FILLS_BYTES, REPLAY_PARTS, REPLAY_REPORT_MS,
 };
-use crate::persistence::journal::{Journal, stored, tag_of};
+use crate::persistence::journal::{Journal, stored, tag_as};
 use crate::request::Failure;
 use crate::shared::gate::Closed;
 
@@ -206,16 +206,17 @@ impl Persistence {
         let mut lost = self.lost.lock();
         let appender = lost.as_mut()?;
         let address = Address::from_bits(expired.old.address.0.get())?;
-        let (entry, id) = (expired.entry, self.ids[expired.database].load(Relaxed));
-        let (key, db, tag) = (entry.key(), DbId(id), tag_of(entry));
+        let (key, id) = (expired.key, self.ids[expired.database].load(Relaxed));
+        let is_tree = expired.old.is_tree;
+        let (db, tag) = (DbId(id), tag_as(expired.of, expired.is_expiring, is_tree));
         let mut moved = None;
         if expired.is_gone {
             appender.delete(db, key);
             let value = expired.old.value_len;
             appender.liveness().dead(address, key.len(), value);
-        } else if let Some(tree) = entry.tree() {
+        } else if is_tree {
             // A tree of another database is about to be written as a whole.
-            if let Some((instance, _)) = tree.logged().place().filter(|&(_, place)| place == id) {
+            if let Some((instance, _)) = expired.instance.filter(|&(_, place)| place == id) {
                 appender.edit_instance(db, instance, tag, expired.edits);
             }
         } else {

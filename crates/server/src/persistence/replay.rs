@@ -6,7 +6,7 @@
 //!
 //! Under the policy `offload`, values that don't fit into memory are left in the log. Of a large log all
 //! values are, so that the server is ready soon; they are loaded in the background (`warming`). Collections
-//! whose items expire are loaded at once, so that these are removed on time.
+//! whose items expire are not left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use super::amendments::{Amendments, Part, What};
 use super::sizes;
 use super::tree_replay::{Claim, Rebuilt, TreeReplay, message};
-use crate::config::Setting;
+use super::warming;
 use crate::limits::{BARREN_SKIPS, PACK_SHARE, PATCH_MIN_BYTES, REPLAY_FETCHES};
 use crate::persistence::Durable;
 use crate::persistence::journal::{Replaced, address_of, is_expiring, stored, type_of};
@@ -85,7 +85,7 @@ impl Loader {
             now: sys::clock::realtime_ms(),
             problem: Mutex::default(),
             may_leave: server.offloads(),
-            leaves_all: leaves_all(server, recovery),
+            leaves_all: warming::leaves_all(server, recovery),
             barren: AtomicUsize::new(0),
             reader: recovery.value_reader(),
             amendments: Amendments::default(),
@@ -252,6 +252,59 @@ impl Loader {
         Some(number)
     }
 
+    /// Applies a record that gives a key a value.
+    fn set(
+        &self,
+        guard: &mut Guard<'_>,
+        key: Key<'_>,
+        record: &Record<'_>,
+        liveness: &mut Liveness,
+    ) {
+        let Change::Set { tag, expiry, value } = record.change else {
+            unreachable!("it sets a value");
+        };
+        self.amendments.settle(record.db, record.key);
+        let (len, stays) = (value.len(), is_expiring(tag));
+        let read;
+        let value = match value {
+            Value::Stored(len) if stays && !tag.is_tree => match self.read(record.lsn, key, len) {
+                Ok(bytes) => {
+                    read = bytes;
+                    Value::Bytes(&read)
+                }
+                Err(reason) => return self.give_up(format!("cannot load the log: {reason}")),
+            },
+            value => value,
+        };
+        let is_here = !tag.is_tree && (stays || !self.is_left(len as usize));
+        let may_leave = is_here && matches!(value, Value::Bytes(_));
+        let new = match value {
+            _ if tag.is_tree => match self.unfilled(record, key.hash) {
+                Some(new) => new,
+                None => return,
+            },
+            Value::Bytes(bytes) if is_here => New::bytes(bytes),
+            Value::Blob(_) => {
+                note(&self.has_blobs);
+                New::cold(len)
+            }
+            _ => {
+                note(&self.has_left);
+                New::cold(len)
+            }
+        };
+        let new = new.of(type_of(tag)).expiry(expiry).used(self.now);
+        guard.write(key, new, |_, old| {
+            if let Some(old) = Replaced::of(old) {
+                old.bury(key.bytes.len(), liveness);
+            }
+            record.address().map(stored)
+        });
+        if may_leave {
+            self.leave(guard, key);
+        }
+    }
+
     fn apply_one(&self, guard: &mut Guard<'_>, replayed: &Replayed<'_>, liveness: &mut Liveness) {
         let record = &replayed.record;
         let key = Key {
@@ -259,58 +312,7 @@ impl Loader {
             hash: replayed.hash,
         };
         match record.change {
-            Change::Set { tag, expiry, value } => {
-                self.amendments.settle(record.db, record.key);
-                let of = type_of(tag);
-                let mut note_dead = |old| {
-                    if let Some(old) = Replaced::of(old) {
-                        old.bury(key.bytes.len(), liveness);
-                    }
-                };
-                if tag.is_tree {
-                    let new = self.unfilled(record, replayed.hash).map(|new| new.of(of));
-                    let Some(new) = new else { return };
-                    guard.write(key, new.expiry(expiry).used(self.now), |_, old| {
-                        note_dead(old);
-                        record.address().map(stored)
-                    });
-                    return;
-                }
-                let len = value.len() as usize;
-                let stays = is_expiring(tag);
-                let read;
-                let value = match value {
-                    Value::Stored(len) if stays => match self.read(record.lsn, key, len) {
-                        Ok(bytes) => {
-                            read = bytes;
-                            Value::Bytes(&read)
-                        }
-                        Err(reason) => {
-                            return self.give_up(format!("cannot load the log: {reason}"));
-                        }
-                    },
-                    value => value,
-                };
-                match value {
-                    Value::Bytes(bytes) if stays || !self.is_left(len) => {
-                        let new = New::bytes(bytes).of(of).expiry(expiry).used(self.now);
-                        guard.write(key, new, |_, old| {
-                            note_dead(old);
-                            record.address().map(stored)
-                        });
-                        self.leave(guard, key);
-                        return;
-                    }
-                    Value::Bytes(_) | Value::Stored(_) => note(&self.has_left),
-                    Value::Blob(_) => note(&self.has_blobs),
-                }
-                let address = record.address().expect("a set has one");
-                let new = New::cold(len as u64).of(of).expiry(expiry).used(self.now);
-                guard.write(key, new, |_, old| {
-                    note_dead(old);
-                    Some(stored(address))
-                });
-            }
+            Change::Set { .. } => self.set(guard, key, record, liveness),
             Change::Delete => {
                 self.amendments.settle(record.db, record.key);
                 note_dead(guard, key, liveness);
@@ -504,12 +506,6 @@ impl Loader {
         }
         true
     }
-}
-
-/// Whether a start leaves all values in the log: if the log is large and the policy allows it.
-fn leaves_all(server: &Durable, recovery: &Recovery) -> bool {
-    let least = server.settings.int(Setting::LogLazyLoadSize).unsigned_abs();
-    server.offloads() && least > 0 && recovery.log_bytes() >= least
 }
 
 /// Sets a flag that many threads may set.

@@ -10,13 +10,20 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use ferrite_log::{Change, DbId, Replayed, Sweep, Value};
+use ferrite_log::{Change, DbId, Recovery, Replayed, Sweep, Value};
 use keyspace::{Key, Turn};
 
+use crate::config::Setting;
 use crate::limits::{BACKGROUND_NICE, WARMING_SHARE, WORK_US};
 use crate::persistence::Durable;
 use crate::persistence::journal::stored;
 use crate::shared::throttle::Throttle;
+
+/// Whether a start leaves all values in the log: if the log is large and the policy allows it.
+pub(super) fn leaves_all(server: &Durable, recovery: &Recovery) -> bool {
+    let least = server.settings.int(Setting::LogLazyLoadSize).unsigned_abs();
+    server.offloads() && least > 0 && recovery.log_bytes() >= least
+}
 
 /// Progress of warming.
 #[derive(Default)]

@@ -169,6 +169,8 @@ pub(crate) struct HashEdit<'g, 'a> {
     edits: Option<Edits>,
     /// Whether the limits of the packed encoding were passed.
     is_passed: bool,
+    /// Told behind the event of the change.
+    also: Option<Event>,
 }
 
 impl<'g, 'a> HashEdit<'g, 'a> {
@@ -181,6 +183,7 @@ impl<'g, 'a> HashEdit<'g, 'a> {
             edits: entry.store.journal.map(Journal::edits),
             entry,
             is_passed: false,
+            also: None,
         }
     }
 
@@ -203,6 +206,21 @@ impl<'g, 'a> HashEdit<'g, 'a> {
             self.is_passed = true;
         }
         put
+    }
+
+    /// Lets a field that is there expire at this time (Unix, ms), or never.
+    pub(crate) fn reschedule(&mut self, name: Cell<'_>, expiry: Option<u64>) {
+        if self.entry.inner.reschedule_field(name, expiry) {
+            self.changes += 1;
+            if let Some(edits) = &mut self.edits {
+                edits.reschedule(name, expiry);
+            }
+        }
+    }
+
+    /// This event is told, too, if anything changes.
+    pub(crate) fn tell_also(&mut self, event: Event) {
+        self.also = Some(event);
     }
 
     /// Removes a field; whether there was one.
@@ -236,6 +254,7 @@ impl<'g, 'a> HashEdit<'g, 'a> {
             changes,
             edits,
             is_passed,
+            also,
             ..
         } = self;
         let (store, db) = (entry.store, entry.inner.database());
@@ -252,7 +271,7 @@ impl<'g, 'a> HashEdit<'g, 'a> {
         // Redis counts each field.
         store.stats.dirty.add(changes - 1);
         if is_empty {
-            return finish_empty(entry, before, event);
+            return finish_empty(entry, before, (event, also));
         }
         if let (Some(journal), Some(edits)) = (store.journal, edits) {
             journal.edited(&mut entry.inner, before.overwritten(), edits, is_passed);
@@ -261,18 +280,21 @@ impl<'g, 'a> HashEdit<'g, 'a> {
         store.stats.sets.add(1);
         entry.changed(ChangeKind::Written);
         store.notifier.tell(event, db, entry.inner.key().bytes);
+        if let Some(event) = also {
+            store.notifier.tell(event, db, entry.inner.key().bytes);
+        }
     }
 }
 
 /// Removes a hash whose last field was removed.
 #[cold]
-fn finish_empty(mut entry: Entry<'_, '_>, before: Before, event: Event) {
+fn finish_empty(mut entry: Entry<'_, '_>, before: Before, (event, also): (Event, Option<Event>)) {
     let (store, db) = (entry.store, entry.inner.database());
     entry.changed(ChangeKind::Removed);
     if let Some(journal) = store.journal {
         journal.removed_after(&entry.inner, before.overwritten());
     }
-    for event in [event, Event::DEL] {
+    for event in [Some(event), also, Some(Event::DEL)].into_iter().flatten() {
         store.notifier.tell(event, db, entry.inner.key().bytes);
     }
     entry.inner.remove();

@@ -65,6 +65,7 @@ impl Entry<'_, '_> {
             Kind::String => self.string_encoding(),
             Kind::List if is_packed => "listpack",
             Kind::List => "quicklist",
+            Kind::Hash if is_packed && self.inner.as_ref().is_expiring() => "listpackex",
             Kind::Hash | Kind::Set | Kind::SortedSet if is_packed => "listpack",
             Kind::Hash | Kind::Set => "hashtable",
             Kind::SortedSet => "skiplist",

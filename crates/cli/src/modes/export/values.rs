@@ -7,7 +7,7 @@ use rdb::{Attributes, Collection, Element, Writer};
 use resp::Value;
 
 use crate::failure::Result;
-use crate::limits::{EXPORT_FIELD_BYTES, EXPORT_PACKED_BYTES, EXPORT_PACKED_FIELDS};
+use crate::limits::{EXPORT_FIELD_BYTES, EXPORT_PACKED_BYTES, EXPORT_PACKED_FIELDS, EXPORT_TIMES};
 use crate::session::Session;
 
 /// How the value of a key is read.
@@ -79,6 +79,8 @@ pub(super) fn forms(session: &mut Session, keys: &[Vec<u8>]) -> Result<Vec<Reada
 #[derive(Default)]
 pub(super) struct Fields {
     pairs: Vec<(Vec<u8>, Vec<u8>)>,
+    /// When each expires, if that was asked: -1 for never, -2 if it has.
+    times: Vec<i64>,
     listpack: ListpackBuilder,
 }
 
@@ -89,6 +91,7 @@ impl Fields {
     /// The reply is neither; it is given back.
     pub(super) fn take(&mut self, reply: Value) -> std::result::Result<usize, Value> {
         self.pairs.clear();
+        self.times.clear();
         let pairs: Vec<(Value, Value)> = match reply {
             Value::Map(pairs) => pairs,
             Value::Array(words) if words.len() % 2 == 0 => {
@@ -106,6 +109,53 @@ impl Fields {
         Ok(self.pairs.len())
     }
 
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// Requests that ask when the fields expire.
+    pub(super) fn time_requests(&mut self, key: &[u8]) -> Vec<Vec<Vec<u8>>> {
+        self.times.resize(self.pairs.len(), -1);
+        let some = self.pairs.chunks(EXPORT_TIMES);
+        let request = |pairs: &[(Vec<u8>, Vec<u8>)]| {
+            let count = pairs.len().to_string();
+            let head = [&b"HPEXPIRETIME"[..], key, b"FIELDS", count.as_bytes()];
+            let fields = pairs.iter().map(|(field, _)| &field[..]);
+            head.into_iter().chain(fields).map(<[u8]>::to_vec).collect()
+        };
+        some.map(request).collect()
+    }
+
+    /// Takes the reply to one of those requests.
+    ///
+    /// # Errors
+    /// It is no answer; it is given back.
+    pub(super) fn note_times(
+        &mut self,
+        number: usize,
+        reply: Value,
+    ) -> std::result::Result<(), Value> {
+        let Value::Array(replies) = reply else {
+            return Err(reply);
+        };
+        let times = self.times.iter_mut().skip(number * EXPORT_TIMES);
+        for (time, reply) in times.zip(replies) {
+            let Value::Integer(its) = reply else {
+                return Err(reply);
+            };
+            *time = its;
+        }
+        Ok(())
+    }
+
+    /// Leaves out the fields that have expired since they were read.
+    pub(super) fn leave_out_expired(&mut self) {
+        let mut times = self.times.iter();
+        self.pairs.retain(|_| times.next() != Some(&-2));
+        self.times.retain(|time| *time != -2);
+    }
+
     /// Writes a hash as redis-server does that has its default settings.
     ///
     /// # Errors
@@ -116,6 +166,21 @@ impl Fields {
         key: &[u8],
         attributes: Attributes,
     ) -> io::Result<()> {
+        let times = self
+            .times
+            .iter()
+            .filter_map(|&time| u64::try_from(time).ok());
+        if let Some(first) = times.min() {
+            writer.begin_timed(key, self.pairs.len() as u64, first, attributes)?;
+            for ((field, value), &time) in self.pairs.iter().zip(&self.times) {
+                writer.element(Element::Field {
+                    field,
+                    value,
+                    expiry_ms: u64::try_from(time).ok(),
+                })?;
+            }
+            return writer.end();
+        }
         let is_short = |text: &[u8]| text.len() <= EXPORT_PACKED_BYTES;
         let is_packed = self.pairs.len() <= EXPORT_PACKED_FIELDS
             && (self.pairs.iter()).all(|(field, value)| is_short(field) && is_short(value));
@@ -129,7 +194,11 @@ impl Fields {
         }
         writer.begin(key, Collection::Hash, self.pairs.len() as u64, attributes)?;
         for (field, value) in &self.pairs {
-            writer.element(Element::Field { field, value })?;
+            writer.element(Element::Field {
+                field,
+                value,
+                expiry_ms: None,
+            })?;
         }
         writer.end()
     }

@@ -1,4 +1,5 @@
-//! A hash of an import: DEL, HSET with some fields at a time, and PEXPIREAT, which every server knows.
+//! A hash of an import: DEL, HSET with some fields at a time, and PEXPIREAT, which every server knows. Fields
+//! that expire take HPEXPIREAT, which servers know since Redis 7.4; one that does not refuses the key.
 //!
 //! Others may see a part of a hash until all of it is written. A hash of any size takes the memory of one
 //! batch, but in a cluster, where its requests may have to be sent again to another node.
@@ -16,6 +17,8 @@ pub(super) struct Hash {
     /// HSET and its arguments so far.
     words: Vec<Vec<u8>>,
     bytes: usize,
+    /// Those of the fields that expire, and when.
+    timed: Vec<(Vec<u8>, u64)>,
 }
 
 impl Hash {
@@ -26,11 +29,15 @@ impl Hash {
             expiry_ms,
             words: vec![b"HSET".to_vec(), key.to_vec()],
             bytes: key.len(),
+            timed: Vec::new(),
         }
     }
 
     /// Adds a field. Whether there are enough for a request.
-    pub(super) fn add(&mut self, field: &[u8], value: &[u8]) -> bool {
+    pub(super) fn add(&mut self, field: &[u8], value: &[u8], expiry_ms: Option<u64>) -> bool {
+        if let Some(expiry) = expiry_ms {
+            self.timed.push((field.to_vec(), expiry));
+        }
         self.words.extend([field.to_vec(), value.to_vec()]);
         self.bytes += field.len() + value.len();
         self.words.len() >= 2 * IMPORT_BATCH_FIELDS || self.bytes >= IMPORT_BATCH_BYTES
@@ -42,6 +49,14 @@ impl Hash {
             lanes.queue_for_key(self.at, &self.words);
             self.words.truncate(2);
             self.bytes = self.words[1].len();
+        }
+        let timed = std::mem::take(&mut self.timed);
+        for one_time in timed.chunk_by(|(_, one), (_, other)| one == other) {
+            let (time, count) = (one_time[0].1.to_string(), one_time.len().to_string());
+            let mut words: Vec<&[u8]> = vec![b"HPEXPIREAT", &self.words[1], time.as_bytes()];
+            words.extend([&b"FIELDS"[..], count.as_bytes()]);
+            words.extend(one_time.iter().map(|(field, _)| &field[..]));
+            lanes.queue_for_key(self.at, &words);
         }
     }
 

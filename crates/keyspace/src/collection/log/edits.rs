@@ -3,6 +3,7 @@
 //! ```text
 //!  one change   code, 1 B   1: an item is set: its cells follow, its expiry before them
 //!                           2: an item is removed: its name follows
+//!                           3: an item expires, or does no more: its expiry, if any, and its name follow
 //! ```
 //!
 //! Cells are those of runs (see `cell`). Changes are applied in their order.
@@ -12,6 +13,7 @@ use crate::collection::run::{Damage, EXPIRY_LEN, Item};
 
 const SET: u8 = 1;
 const REMOVE: u8 = 2;
+const RESCHEDULE: u8 = 3;
 
 /// Changes of items, in the form of a record.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +38,18 @@ impl Edits {
         self.bytes.resize(at + 1 + name.size(), 0);
         self.bytes[at] = REMOVE;
         name.encode(&mut self.bytes[at + 1..]);
+    }
+
+    /// The item of a name expires at this time, or does no more. Its value stays.
+    pub fn reschedule(&mut self, name: Cell<'_>, expiry: Option<u64>) {
+        let item = Item {
+            expiry,
+            ..Item::single(name)
+        };
+        let at = self.bytes.len();
+        self.bytes.resize(at + 1 + item.size(), 0);
+        self.bytes[at] = RESCHEDULE;
+        item.encode(&mut self.bytes[at + 1..]);
     }
 
     /// All changes.
@@ -64,6 +78,8 @@ pub enum Edit<'a> {
     Set(Item<'a>),
     /// The item of a name is removed.
     Remove(Cell<'a>),
+    /// The item of a name expires at this time, or does no more.
+    Reschedule(Cell<'a>, Option<u64>),
 }
 
 impl<'a> Edit<'a> {
@@ -71,7 +87,7 @@ impl<'a> Edit<'a> {
     pub fn key(&self) -> Item<'a> {
         match *self {
             Edit::Set(item) => item,
-            Edit::Remove(name) => Item::single(name),
+            Edit::Remove(name) | Edit::Reschedule(name, _) => Item::single(name),
         }
     }
 }
@@ -100,20 +116,24 @@ impl<'a> Read<'a> {
         Ok(cell)
     }
 
+    fn expiry(&mut self) -> Result<Option<u64>, Damage> {
+        if self.bytes.get(self.at) != Some(&cell::EXPIRY) {
+            return Ok(None);
+        }
+        let end = self.at + EXPIRY_LEN;
+        let bytes = self.bytes.get(self.at + 1..end).ok_or(Damage::Length)?;
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        self.at = end;
+        Ok(Some(u64::from_le_bytes(word)))
+    }
+
     fn edit(&mut self) -> Result<Edit<'a>, Damage> {
         let code = self.bytes[self.at];
         self.at += 1;
         match code {
             SET => {
-                let mut expiry = None;
-                if self.bytes.get(self.at) == Some(&cell::EXPIRY) {
-                    let end = self.at + EXPIRY_LEN;
-                    let bytes = self.bytes.get(self.at + 1..end).ok_or(Damage::Length)?;
-                    let mut word = [0; 8];
-                    word[..bytes.len()].copy_from_slice(bytes);
-                    expiry = Some(u64::from_le_bytes(word));
-                    self.at = end;
-                }
+                let expiry = self.expiry()?;
                 let name = self.cell(true)?;
                 let value = match self.has_values {
                     true => Some(self.cell(false)?),
@@ -126,6 +146,10 @@ impl<'a> Read<'a> {
                 }))
             }
             REMOVE => Ok(Edit::Remove(self.cell(true)?)),
+            RESCHEDULE => {
+                let expiry = self.expiry()?;
+                Ok(Edit::Reschedule(self.cell(true)?, expiry))
+            }
             _ => Err(Damage::Flags),
         }
     }
@@ -168,7 +192,10 @@ mod tests {
             ends.push(edits.bytes().len());
             edits.remove(item.name);
             ends.push(edits.bytes().len());
-            wanted.extend([Edit::Set(*item), Edit::Remove(item.name)]);
+            edits.reschedule(item.name, item.expiry);
+            ends.push(edits.bytes().len());
+            let reschedule = Edit::Reschedule(item.name, item.expiry);
+            wanted.extend([Edit::Set(*item), Edit::Remove(item.name), reschedule]);
         }
         let all: Result<Vec<_>, _> = read(edits.bytes(), true).collect();
         assert_eq!(all.expect("they are whole"), wanted);
@@ -179,7 +206,7 @@ mod tests {
             assert_eq!(read.len() > whole, !ends.contains(&cut), "cut at {cut}");
             assert!(read[whole..].iter().all(Result::is_err));
         }
-        let unknown: Vec<_> = read(&[3, 0], true).collect();
+        let unknown: Vec<_> = read(&[4, 0], true).collect();
         assert_eq!(unknown, [Err(Damage::Flags)]);
         edits.clear(16);
         assert!(edits.is_empty() && edits.bytes.capacity() <= 16);

@@ -183,6 +183,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
             match edit {
                 Edit::Set(item) => drop(tile.items.set(&item)),
                 Edit::Remove(name) => drop(tile.items.remove_name(name)),
+                Edit::Reschedule(name, expiry) => drop(tile.items.reschedule(name, expiry)),
             }
         }
         Ok(())

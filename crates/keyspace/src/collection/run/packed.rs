@@ -54,6 +54,29 @@ impl<'a> Item<'a> {
         }
     }
 
+    /// The same with this expiry, or none.
+    pub fn with_expiry(self, expiry: Option<u64>) -> Item<'a> {
+        Item { expiry, ..self }
+    }
+
+    /// The same with its bytes in a buffer of its own: what it was read from may change.
+    pub(crate) fn moved_to(self, buffer: &mut Vec<u8>) -> Item<'_> {
+        let bytes = |cell: Option<Cell<'a>>| match cell {
+            Some(Cell::Bytes(bytes)) => bytes,
+            Some(Cell::Int(_)) | None => &[],
+        };
+        let name = bytes(Some(self.name));
+        buffer.clear();
+        buffer.extend_from_slice(name);
+        buffer.extend_from_slice(bytes(self.value));
+        let (name, value) = buffer.split_at(name.len());
+        Item {
+            name: self.name.with_bytes(name),
+            value: self.value.map(|cell| cell.with_bytes(value)),
+            expiry: self.expiry,
+        }
+    }
+
     /// Whether it has expired at a time (Unix, ms).
     #[inline]
     pub fn is_due(&self, now: u64) -> bool {

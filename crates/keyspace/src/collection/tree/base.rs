@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::due::Marks;
+use super::deadlines::Deadlines;
 use crate::collection::clones::{Clones, Frozen, free_all};
 use crate::collection::kind::LeafKind;
 use crate::collection::log::ledger::Logged;
@@ -27,7 +27,7 @@ pub struct Tree<K> {
     /// Bytes of the nodes.
     pub(super) bytes: usize,
     /// When items expire, and where they are; none as long as no item does.
-    pub(super) marks: Option<Box<Marks>>,
+    pub(super) deadlines: Option<Box<Deadlines>>,
     /// Nodes are born in this version; clones are of earlier ones.
     version: u64,
     clones: Option<Arc<Clones>>,
@@ -50,7 +50,7 @@ impl<K: LeafKind> Tree<K> {
             count: 0,
             bytes,
             leaf_max: leaf_max as u16,
-            marks: None,
+            deadlines: None,
             version: 1,
             clones: None,
             lost: Vec::new(),
@@ -98,8 +98,11 @@ impl<K: LeafKind> Tree<K> {
     /// Bytes of memory: the tree's own and those of its nodes, as the allocator rounds them.
     #[inline]
     pub fn bytes(&self) -> usize {
-        let marks = self.marks.as_ref().map_or(0, |marks| marks.bytes());
-        size_of::<Tree<K>>() + self.bytes + marks
+        let deadlines = self
+            .deadlines
+            .as_ref()
+            .map_or(0, |deadlines| deadlines.bytes());
+        size_of::<Tree<K>>() + self.bytes + deadlines
     }
 
     /// The longest run of more than one item.

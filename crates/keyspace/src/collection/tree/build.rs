@@ -62,7 +62,7 @@ impl<K: LeafKind> Tree<K> {
         let empty = std::mem::replace(&mut tree.root, level[0].node);
         tree.give_up(empty);
         if expires {
-            tree.mark_anew();
+            tree.find_deadlines();
         }
         tree
     }

@@ -1,7 +1,7 @@
 //! Changes of items.
 
 use super::base::Tree;
-use super::due::Mark;
+use super::deadlines::Deadline;
 use super::shape::Cut;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::kind::{Edge, LeafKind};
@@ -53,6 +53,18 @@ impl<K: LeafKind> Tree<K> {
         }
     }
 
+    /// Lets the item of a name expire at this time, or never, where the order key follows from the name;
+    /// whether there is one.
+    pub fn reschedule(&mut self, name: Cell<'_>, expiry: Option<u64>) -> bool {
+        let mut buffer = Vec::new();
+        let item = self.view().get(name);
+        let item = item.map(|item| item.moved_to(&mut buffer).with_expiry(expiry));
+        item.is_some_and(|item| {
+            self.set(&item);
+            true
+        })
+    }
+
     /// Puts an item before the one of a rank, or behind all; the caller knows that it belongs there.
     pub fn insert_at(&mut self, rank: u64, item: &Item<'_>) {
         let (mut path, index) = self.view().seek_rank(rank);
@@ -72,7 +84,7 @@ impl<K: LeafKind> Tree<K> {
 
     fn put(&mut self, path: &mut Path, index: usize, is_replaced: bool, item: &Item<'_>) {
         let run = path.leaf().run();
-        let mark = self.mark_of(run);
+        let deadline = self.deadline_of(run);
         let count = run.count() + usize::from(!is_replaced);
         let replaced = is_replaced.then_some(index);
         let growth = run.growth(item, replaced);
@@ -89,7 +101,7 @@ impl<K: LeafKind> Tree<K> {
                 false => Cut::Middle,
             };
             self.count += u64::from(!is_replaced);
-            self.change_mark(mark, None);
+            self.change_deadline(deadline, None);
             self.split(path, &pieces, cut);
             return;
         };
@@ -102,8 +114,8 @@ impl<K: LeafKind> Tree<K> {
                 self.count_up(path, 1);
             }
         }
-        if mark.is_some() || item.expiry.is_some() {
-            self.settle_leaf(leaf, mark);
+        if deadline.is_some() || item.expiry.is_some() {
+            self.settle_leaf(leaf, deadline);
         }
         if is_shorter {
             self.slim(path);
@@ -140,23 +152,23 @@ impl<K: LeafKind> Tree<K> {
     }
 
     fn take_out(&mut self, path: &mut Path, index: usize) {
-        let mark = self.mark_of(path.leaf().run());
+        let deadline = self.deadline_of(path.leaf().run());
         self.own_inner(path);
         let leaf = self.own_leaf(path, 0);
         leaf.edit(|run| run.remove(index));
         self.count_up(path, -1);
-        if mark.is_some() {
-            self.settle_leaf(leaf, mark);
+        if deadline.is_some() {
+            self.settle_leaf(leaf, deadline);
         }
         self.slim(path);
     }
 
-    /// Notes the mark of a leaf that had another.
-    fn settle_leaf(&mut self, leaf: Node, before: Option<Mark>) {
+    /// Notes the deadline of a leaf that had another.
+    fn settle_leaf(&mut self, leaf: Node, before: Option<Deadline>) {
         leaf.edit(|run| {
             run.settle_expiring();
         });
-        self.change_mark(before, self.mark_of(leaf.run()));
+        self.change_deadline(before, self.deadline_of(leaf.run()));
     }
 
     /// Removes all items of `from..to`, where `None` is behind all; how many there were. Leaves between

@@ -1,8 +1,8 @@
 //! A tree whose leaves are runs: a large collection.
 //!
 //! Reading order: `base` is the tree and what it owns, `shape` splits and merges nodes, `edit` changes
-//! items, `due` finds those that have expired, `build` makes a tree of whole leaves, `verify` says whether
-//! all holds.
+//! items, `deadlines` says where some expire, `due` keeps that right, `expire` removes them, `build` makes a
+//! tree of whole leaves, `verify` says whether all holds.
 //!
 //! ```text
 //!                 inner nodes: up to 63 children (order key, node, count)
@@ -20,8 +20,8 @@
 //!    is the first of its parent.
 //! 4. A child's count is the number of items below it.
 //! 5. The bytes that are counted are those of all nodes of the tree.
-//! 6. For each leaf with items that expire there is a mark in the leaf's range that is not later than the
-//!    first of them (see `due`).
+//! 6. For each leaf with items that expire there is a deadline in the leaf's range that is not later than the
+//!    first of them (see `deadlines`).
 //!
 //! All leaves are at one depth. Inner nodes with fewer than 16 children are merged where a neighbour
 //! lets them.
@@ -55,8 +55,10 @@
 
 mod base;
 mod build;
+mod deadlines;
 mod due;
 mod edit;
+mod expire;
 mod shape;
 #[cfg(test)]
 mod tests;

@@ -177,7 +177,7 @@ impl<K: LeafKind> Tree<K> {
         let first_order = self.child_order(path);
         let mut children: Vec<Child> = Vec::with_capacity(cutter.out.len());
         let mut shares = Shares::new(old.base(), pieces.len());
-        let mut marks = Vec::new();
+        let mut deadlines = Vec::new();
         for range in std::mem::take(&mut cutter.out) {
             let (mut left, mut right) = ([0; DECIMAL_MAX], [0; DECIMAL_MAX]);
             let first = &pieces[range.start];
@@ -197,7 +197,7 @@ impl<K: LeafKind> Tree<K> {
             let part = pieces[range.clone()].iter();
             leaf.edit(|run| run.extend(part.map(|piece| piece.packed)));
             leaf.set_base(shares.next(range.len()));
-            marks.extend(self.mark_of(leaf.run()));
+            deadlines.extend(self.deadline_of(leaf.run()));
             children.push(Child {
                 order,
                 node: leaf,
@@ -210,8 +210,8 @@ impl<K: LeafKind> Tree<K> {
             .map_or(0, |above| usize::from(path.taken[above]));
         self.replace_children(path, path.height, at..at + 1, &children, cut == Cut::Last);
         self.give_up(old);
-        for mark in marks {
-            self.change_mark(None, Some(mark));
+        for deadline in deadlines {
+            self.change_deadline(None, Some(deadline));
         }
     }
 

@@ -281,7 +281,7 @@ impl<K: LeafKind + Clone> Pair<K> {
             model,
             ..
         } = self;
-        // All that expires has expired: the marks go with the last.
+        // All that expires has expired: the deadlines go with the last.
         tree.remove_due(u64::MAX, usize::MAX, &mut |_| ());
         tree.verify();
         assert_eq!(tree.next_due(), None);

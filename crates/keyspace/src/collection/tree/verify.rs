@@ -74,6 +74,6 @@ impl<K: LeafKind> Tree<K> {
             !K::IS_KEYED || end.is_none_or(|end| start < end),
             "{start:?} {end:?}"
         );
-        assert!(self.is_marked(run, &start, end.as_ref()), "{start:?}");
+        assert!(self.has_deadline(run, &start, end.as_ref()), "{start:?}");
     }
 }

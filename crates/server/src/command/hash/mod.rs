@@ -9,16 +9,20 @@
 //! | `number` | HINCRBY HINCRBYFLOAT |
 //! | `random` | HRANDFIELD |
 //! | `scan` | HSCAN |
+//! | `expiry` | HEXPIRE HPEXPIRE HEXPIREAT HPEXPIREAT, HTTL HPTTL HEXPIRETIME HPEXPIRETIME, HPERSIST |
+//! | `timed` | HGETEX HSETEX |
 //!
 //! `cells` turns arguments into cells, which fields and values are, and cells into replies. `moment` lets
 //! commands that look at many fields of a large hash go on in slices.
 
 mod cells;
+mod expiry;
 mod moment;
 mod number;
 mod random;
 mod read;
 mod scan;
+mod timed;
 mod write;
 
 use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
@@ -60,6 +64,48 @@ const SETS: Spec = Spec {
     flags: WRITE | DENYOOM | FAST,
     keys: &[KeySpec::one(1, &["RW", "update"])],
     ..READS
+};
+
+/// `FIELDS numfields` and the fields.
+const FIELDS: Arg = Arg::block(
+    "fields",
+    &[Arg::of("numfields", ArgKind::Integer), FIELD.multiple()],
+)
+.token("FIELDS");
+
+/// When a field is told to expire, by EX, PX, EXAT or PXAT.
+const EX: Arg = Arg::of("seconds", ArgKind::Integer).token("EX");
+const PX: Arg = Arg::of("milliseconds", ArgKind::Integer).token("PX");
+const EXAT: Arg = Arg::of("unix-time-seconds", ArgKind::UnixTime).token("EXAT");
+const PXAT: Arg = Arg::of("unix-time-milliseconds", ArgKind::UnixTime).token("PXAT");
+
+/// What the expiry that a field has must be for it to get another.
+const CONDITION: Arg = Arg::one_of(
+    "condition",
+    &[
+        Arg::word("nx", "NX"),
+        Arg::word("xx", "XX"),
+        Arg::word("gt", "GT"),
+        Arg::word("lt", "LT"),
+    ],
+)
+.optional();
+
+/// A row of the commands that let fields expire.
+const EXPIRES: Spec = Spec {
+    arity: -6,
+    since: "7.4.0",
+    complexity: "O(N) for N fields that are named",
+    ..SETS
+};
+
+/// A row of the commands that tell when fields expire.
+const TELLS: Spec = Spec {
+    arity: -5,
+    since: "7.4.0",
+    complexity: "O(N) for N fields that are named",
+    args: &[KEY, FIELDS],
+    ..REPORTS
 };
 
 /// The table of this family.
@@ -173,14 +219,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "8.0.0",
         summary: "Returns the values of fields and removes these fields (as in Redis 8.0)",
         complexity: "O(N) for N fields that are named",
-        args: &[
-            KEY,
-            Arg::block(
-                "fields",
-                &[Arg::of("numfields", ArgKind::Integer), FIELD.multiple()],
-            )
-            .token("FIELDS"),
-        ],
+        args: &[KEY, FIELDS],
         handler: write::hgetdel,
         ..READS
     },
@@ -245,5 +284,125 @@ pub(crate) const COMMANDS: &[Spec] = &[
         history: &[("7.4.0", "Takes `NOVALUES`.")],
         handler: scan::hscan,
         ..READS
+    },
+    Spec {
+        name: "hexpire",
+        summary: "Lets fields expire after a number of seconds (as in Redis 7.4)",
+        args: &[KEY, Arg::of("seconds", ArgKind::Integer), CONDITION, FIELDS],
+        handler: expiry::hexpire,
+        ..EXPIRES
+    },
+    Spec {
+        name: "hpexpire",
+        summary: "Lets fields expire after a number of milliseconds (as in Redis 7.4)",
+        args: &[
+            KEY,
+            Arg::of("milliseconds", ArgKind::Integer),
+            CONDITION,
+            FIELDS,
+        ],
+        handler: expiry::hpexpire,
+        ..EXPIRES
+    },
+    Spec {
+        name: "hexpireat",
+        summary: "Lets fields expire at a Unix time in seconds (as in Redis 7.4)",
+        args: &[
+            KEY,
+            Arg::of("unix-time-seconds", ArgKind::UnixTime),
+            CONDITION,
+            FIELDS,
+        ],
+        handler: expiry::hexpireat,
+        ..EXPIRES
+    },
+    Spec {
+        name: "hpexpireat",
+        summary: "Lets fields expire at a Unix time in milliseconds (as in Redis 7.4)",
+        args: &[
+            KEY,
+            Arg::of("unix-time-milliseconds", ArgKind::UnixTime),
+            CONDITION,
+            FIELDS,
+        ],
+        handler: expiry::hpexpireat,
+        ..EXPIRES
+    },
+    Spec {
+        name: "httl",
+        summary: "Tells in how many seconds fields expire (as in Redis 7.4)",
+        tips: &["nondeterministic_output"],
+        handler: expiry::httl,
+        ..TELLS
+    },
+    Spec {
+        name: "hpttl",
+        summary: "Tells in how many milliseconds fields expire (as in Redis 7.4)",
+        tips: &["nondeterministic_output"],
+        handler: expiry::hpttl,
+        ..TELLS
+    },
+    Spec {
+        name: "hexpiretime",
+        summary: "Tells at which Unix time in seconds fields expire (as in Redis 7.4)",
+        handler: expiry::hexpiretime,
+        ..TELLS
+    },
+    Spec {
+        name: "hpexpiretime",
+        summary: "Tells at which Unix time in milliseconds fields expire (as in Redis 7.4)",
+        handler: expiry::hpexpiretime,
+        ..TELLS
+    },
+    Spec {
+        name: "hpersist",
+        flags: WRITE | FAST,
+        keys: &[KeySpec::one(1, &["RW", "update"])],
+        summary: "Lets fields expire no more (as in Redis 7.4)",
+        handler: expiry::hpersist,
+        ..TELLS
+    },
+    Spec {
+        name: "hgetex",
+        arity: -5,
+        flags: WRITE | FAST,
+        keys: &[KeySpec::one(1, &["RW", "access", "update"])],
+        since: "8.0.0",
+        summary: "Returns the values of fields, and lets them expire or not (as in Redis 8.0)",
+        complexity: "O(N) for N fields that are named",
+        args: &[
+            KEY,
+            Arg::one_of(
+                "expiration",
+                &[EX, PX, EXAT, PXAT, Arg::word("persist", "PERSIST")],
+            )
+            .optional(),
+            FIELDS,
+        ],
+        handler: timed::hgetex,
+        ..READS
+    },
+    Spec {
+        name: "hsetex",
+        arity: -6,
+        since: "8.0.0",
+        summary: "Sets the values of fields, and lets them expire (as in Redis 8.0)",
+        complexity: "O(N) for N fields that are set",
+        args: &[
+            KEY,
+            Arg::one_of(
+                "condition",
+                &[Arg::word("fnx", "FNX"), Arg::word("fxx", "FXX")],
+            )
+            .optional(),
+            Arg::one_of(
+                "expiration",
+                &[EX, PX, EXAT, PXAT, Arg::word("keepttl", "KEEPTTL")],
+            )
+            .optional(),
+            Arg::block("fields", &[Arg::of("numfields", ArgKind::Integer), PAIRS]).token("FIELDS"),
+        ],
+        handler: timed::hsetex,
+        ..SETS
     },
 ];

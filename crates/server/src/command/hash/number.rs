@@ -14,9 +14,12 @@ const NOT_A_FLOAT: Failure = Failure::of("ERR hash value is not a float");
 const NOT_FINITE: Failure = Failure::of("ERR value is NaN or Infinity");
 const SUM_NOT_FINITE: Failure = Failure::of("ERR increment would produce NaN or Infinity");
 
-/// The value of a field.
-fn value_of<'e>(edit: &'e HashEdit<'_, '_>, field: Cell<'_>) -> Option<Cell<'e>> {
-    edit.get(field).and_then(|item| item.value)
+/// The value of a field, and when it expires, which stays.
+fn value_of<'e>(edit: &'e HashEdit<'_, '_>, field: Cell<'_>) -> (Option<Cell<'e>>, Option<u64>) {
+    match edit.get(field) {
+        Some(item) => (item.value, item.expiry),
+        None => (None, None),
+    }
 }
 
 /// `HINCRBY key field increment`
@@ -29,13 +32,14 @@ pub(super) fn hincrby(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     );
     let mut shard = context.store.lock(key);
     let after = shard.edit_hash(key, Event::HINCRBY, packed, |edit| {
-        let before = match value_of(edit, field) {
+        let (value, expiry) = value_of(edit, field);
+        let before = match value {
             Some(Cell::Int(before)) => before,
             Some(Cell::Bytes(_)) => return Err(NOT_AN_INTEGER),
             None => 0,
         };
         let after = before.checked_add(amount).ok_or(failure::OVERFLOW)?;
-        edit.set(&Item::pair(field, Cell::Int(after)));
+        edit.set(&Item::pair(field, Cell::Int(after)).with_expiry(expiry));
         Ok(after)
     })?;
     context.reply.integer(after);
@@ -56,7 +60,8 @@ pub(super) fn hincrbyfloat(context: &mut Context<'_>, args: &Args<'_>) -> Handle
     let mut text = Vec::with_capacity(32);
     let mut shard = context.store.lock(key);
     shard.edit_hash(key, Event::HINCRBYFLOAT, packed, |edit| {
-        let before = match value_of(edit, field) {
+        let (value, expiry) = value_of(edit, field);
+        let before = match value {
             Some(value) => {
                 let mut scratch = [0; DECIMAL_MAX];
                 extended::parse(value.text(&mut scratch)).ok_or(NOT_A_FLOAT)?
@@ -68,7 +73,7 @@ pub(super) fn hincrbyfloat(context: &mut Context<'_>, args: &Args<'_>) -> Handle
             return Err(SUM_NOT_FINITE);
         }
         after.write_to(&mut text);
-        edit.set(&Item::pair(field, Cell::of(&text)));
+        edit.set(&Item::pair(field, Cell::of(&text)).with_expiry(expiry));
         Ok(())
     })?;
     context.reply.bulk(&text);

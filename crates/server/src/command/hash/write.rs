@@ -5,15 +5,10 @@ use keyspace::collection::tree::Put;
 
 use super::super::{Args, Context, Failure, Handled, Next};
 use super::cells::{cell, packed, write_value};
+use super::expiry::{NUMBER_NOT_POSITIVE, fields_from};
 use crate::observe::notify::Event;
 use crate::request::Reply;
 use crate::store::HashEdit;
-
-const FIELDS_MISSING: Failure =
-    Failure::of("ERR Mandatory argument FIELDS is missing or not at the right position");
-const NUMBER_NOT_POSITIVE: Failure = Failure::of("ERR Number of fields must be a positive integer");
-const NUMBER_DIFFERS: Failure =
-    Failure::of("ERR The `numfields` parameter must match the number of arguments");
 
 /// Sets the fields of a request; how many of them are new.
 fn set_pairs(context: &mut Context<'_>, args: &Args<'_>) -> Result<u64, Failure> {
@@ -86,14 +81,7 @@ pub(super) fn hdel(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 
 /// `HGETDEL key FIELDS numfields field [field ...]`
 pub(super) fn hgetdel(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    if !args.is(2, "FIELDS") {
-        return Err(FIELDS_MISSING);
-    }
-    let count = args.integer(3).ok().filter(|&count| count > 0);
-    let count = count.ok_or(NUMBER_NOT_POSITIVE)?;
-    if count != args.len() as i64 - 4 {
-        return Err(NUMBER_DIFFERS);
-    }
+    fields_from(args, 2, NUMBER_NOT_POSITIVE)?;
     let (key, packed) = (args.key(1), packed(&context.server.settings));
     let mut shard = context.store.lock(key);
     let hash = shard.find_hash_to_change(key)?;

@@ -6,7 +6,7 @@ use keyspace::{Detached, HashRef, Key, LargeValue, New};
 use rdb::{Collection, Item, Payload, Typed};
 
 use crate::persistence::Durable;
-use crate::persistence::snapshot::{dump_hash, read_hash};
+use crate::persistence::snapshot::{ReadHash, dump_hash, read_hash};
 use crate::request::{Args, Failure, failure};
 use crate::store::{LastUse, Still};
 
@@ -47,6 +47,8 @@ pub(super) fn check<'a>(
 pub(super) enum Restored {
     String(LargeValue),
     Hash(Detached),
+    /// A hash all of whose fields have expired.
+    Over,
 }
 
 impl Restored {
@@ -58,7 +60,7 @@ impl Restored {
         server: &Durable,
         key: Key<'_>,
         payload: &Payload<'_>,
-        most: usize,
+        (most, now): (usize, i64),
     ) -> Result<Restored, Failure> {
         let mut reader = payload.read();
         reader.only(&[Collection::Hash]);
@@ -69,9 +71,15 @@ impl Restored {
                 Restored::String(LargeValue::new(value.into()))
             }
             Ok(Some(Typed::Begin { .. })) => {
-                let read = read_hash(server, &mut reader, key.bytes, None, &mut |_| Ok(()));
-                let hash = read.map_err(|_| BAD_DATA)?;
-                Restored::Hash(hash.ok_or(BAD_DATA)?)
+                // While data is loaded, a later change may give fields another expiry.
+                let now = (!server.is_loading()).then_some(now);
+                let (expiry, pause) = ((None, now), &mut |_| Ok(()));
+                let read = read_hash(server, &mut reader, key.bytes, expiry, pause);
+                match read.map_err(|_| BAD_DATA)? {
+                    ReadHash::Fields(hash) => Restored::Hash(hash),
+                    ReadHash::Over => Restored::Over,
+                    ReadHash::Empty => return Err(BAD_DATA),
+                }
             }
             _ => return Err(BAD_DATA),
         };
@@ -81,11 +89,12 @@ impl Restored {
         }
     }
 
-    /// What a key gets, once.
-    pub(super) fn give(&mut self) -> New<'_> {
+    /// What a key gets, once; `None` if nothing is left of it.
+    pub(super) fn give(&mut self) -> Option<New<'_>> {
         match self {
-            Restored::String(value) => New::large(value),
-            Restored::Hash(hash) => New::detached(hash),
+            Restored::String(value) => Some(New::large(value)),
+            Restored::Hash(hash) => Some(New::detached(hash)),
+            Restored::Over => None,
         }
     }
 }

@@ -247,19 +247,23 @@ pub(super) fn restore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let most = context.server.longest_made();
     let (payload, len) = payload::check(args, 3, most)?;
     context.foresee_bytes(len)?;
-    let mut value = Restored::read(context.server, key, &payload, most)?;
+    let mut value = Restored::read(context.server, key, &payload, (most, now))?;
     let mut shard = context.store.lock(key);
     // Another worker may have made it meanwhile.
     if !options.replaces && shard.contains(key) {
         return Err(BUSY);
     }
-    if expiry.is_some_and(|at| at <= now) {
-        if shard.remove(key) {
-            shard.tell(Event::DEL, key);
+    let is_over = expiry.is_some_and(|at| at <= now);
+    match value.give().filter(|_| !is_over) {
+        Some(new) => {
+            shard.restore(key, new.expiry(expiry), options.used);
+            shard.tell(Event::RESTORE, key);
         }
-    } else {
-        shard.restore(key, value.give().expiry(expiry), options.used);
-        shard.tell(Event::RESTORE, key);
+        None => {
+            if shard.remove(key) {
+                shard.tell(Event::DEL, key);
+            }
+        }
     }
     drop(shard);
     context.reply.ok();

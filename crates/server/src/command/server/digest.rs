@@ -99,6 +99,9 @@ impl Digest {
             for cell in std::iter::once(item.name).chain(item.value) {
                 field.mix(cell.text(&mut [0; DECIMAL_MAX]));
             }
+            if item.expiry.is_some() {
+                field.add(b"!!hexpire!!");
+            }
             self.add(&field.0);
         }
     }

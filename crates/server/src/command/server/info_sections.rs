@@ -502,8 +502,13 @@ pub(super) fn keyspace(report: &mut Report, context: &Context<'_>) {
             } else {
                 0
             };
+            // Redis 7.4 has it always; earlier ones don't know it.
+            let subexpiry = match database.expiring() {
+                0 => String::new(),
+                hashes => format!(",subexpiry={hashes}"),
+            };
             report.line(format_args!(
-                "db{db}:keys={keys},expires={volatile},avg_ttl={ttl_ms}"
+                "db{db}:keys={keys},expires={volatile},avg_ttl={ttl_ms}{subexpiry}"
             ));
         }
     }

@@ -1,7 +1,8 @@
 //! Hashes in RDB files, and in the payloads of DUMP.
 //!
 //! A hash that redis-server would keep packed by default is written as it would write it, so that it loads it
-//! fast; any other a field at a time.
+//! fast; any other a field at a time. A hash with fields that expire is of a type of its own, which
+//! redis-server reads since 7.4: a file that has one is of version 12, any other of version 10.
 
 use std::io::{self, Read, Write};
 
@@ -35,10 +36,13 @@ impl HashWriter {
         attributes: Attributes,
         pause: &mut dyn FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.pack(fields) {
-            return Ok(writer.hash(key, &mut self.listpack, attributes)?);
+        match fields.earliest() {
+            Some(first) => writer.begin_timed(key, fields.len(), first, attributes)?,
+            None if self.pack(fields) => {
+                return Ok(writer.hash(key, &mut self.listpack, attributes)?);
+            }
+            None => writer.begin(key, Collection::Hash, fields.len(), attributes)?,
         }
-        writer.begin(key, Collection::Hash, fields.len(), attributes)?;
         let mut scratch = ([0; DECIMAL_MAX], [0; DECIMAL_MAX]);
         for (number, item) in fields.iter().enumerate() {
             if number % SNAPSHOT_FIELDS == SNAPSHOT_FIELDS - 1 {
@@ -46,7 +50,11 @@ impl HashWriter {
             }
             let field = item.name.text(&mut scratch.0);
             let value = value_of(&item).text(&mut scratch.1);
-            writer.element(Element::Field { field, value })?;
+            writer.element(Element::Field {
+                field,
+                value,
+                expiry_ms: item.expiry,
+            })?;
         }
         Ok(writer.end()?)
     }
@@ -86,8 +94,18 @@ pub(crate) fn dump_hash(fields: HashRef<'_>, bytes: usize, compresses: bool) -> 
     writer.end_payload()
 }
 
-/// Reads the fields of a hash that a reader has begun; `None` if there are none. `pause` is called after some
-/// fields, again and again, with the bytes of the file so far.
+/// A hash that was read.
+pub(crate) enum ReadHash {
+    /// With all of its fields that have not expired.
+    Fields(Detached),
+    /// All of its fields have expired.
+    Over,
+    /// It has no fields.
+    Empty,
+}
+
+/// Reads the fields of a hash that a reader has begun. Those that have expired at `now` (Unix, ms) are left
+/// out. `pause` is called after some fields, again and again, with the bytes of the file so far.
 ///
 /// # Errors
 /// The file is damaged, a field is there twice, or an error of `pause`.
@@ -95,17 +113,21 @@ pub(crate) fn read_hash<R: Read>(
     server: &Durable,
     reader: &mut TypedReader<R>,
     key: &[u8],
-    expiry: Option<i64>,
+    (expiry, now): (Option<i64>, Option<i64>),
     pause: &mut dyn FnMut(u64) -> Result<(), String>,
-) -> Result<Option<Detached>, String> {
+) -> Result<ReadHash, String> {
     let mut builder = server.keyspace.hash_builder(key);
     loop {
         if builder.len() % SNAPSHOT_FIELDS as u64 == SNAPSHOT_FIELDS as u64 - 1 {
             pause(reader.offset())?;
         }
         match reader.next().map_err(|error| error.to_string())? {
-            Some(Typed::Element(Element::Field { field, value })) => {
-                let item = Item::pair(Cell::of(field), Cell::of(value));
+            Some(Typed::Element(Element::Field {
+                field,
+                value,
+                expiry_ms,
+            })) => {
+                let item = Item::pair(Cell::of(field), Cell::of(value)).with_expiry(expiry_ms);
                 let added = builder.push(&item);
                 added.map_err(|DuplicateField| {
                     let (key, field) = (key.escape_ascii(), field.escape_ascii());
@@ -116,6 +138,15 @@ pub(crate) fn read_hash<R: Read>(
             _ => unreachable!("a hash has fields until it ends"),
         }
     }
+    if builder.is_empty() {
+        return Ok(ReadHash::Empty);
+    }
+    if let Some(now) = now {
+        builder.remove_due(now.max(0) as u64);
+    }
+    if builder.is_empty() {
+        return Ok(ReadHash::Over);
+    }
     let limit = |setting| server.settings.int(setting).unsigned_abs();
     let is_packed = builder.len() <= limit(Setting::HashMaxListpackEntries)
         && builder.longest() as u64 <= limit(Setting::HashMaxListpackValue);
@@ -123,5 +154,5 @@ pub(crate) fn read_hash<R: Read>(
         true => Form::Whole,
         false => Form::Part,
     };
-    Ok((!builder.is_empty()).then(|| Detached::hash(builder, form, expiry)))
+    Ok(ReadHash::Fields(Detached::hash(builder, form, expiry)))
 }

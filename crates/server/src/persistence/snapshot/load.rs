@@ -17,7 +17,7 @@ use keyspace::{
 use parking_lot::Mutex;
 use rdb::{Collection, Entry, Item, Typed, TypedReader};
 
-use super::hash;
+use super::hash::{self, ReadHash};
 use crate::config::Setting;
 use crate::limits::{LOAD_BUFFER_BYTES, LOAD_BUFFERS_PER_THREAD, LOAD_THREADS, LOAD_WINDOW};
 use crate::persistence::Durable;
@@ -281,10 +281,13 @@ impl<'s> Load<'s> {
                         loading.loaded_bytes.store(offset, Relaxed);
                         self.check()
                     };
-                    let expiry = attributes.expiry_ms;
+                    let now = (!self.keeps_expired).then_some(self.now);
+                    let expiry = (attributes.expiry_ms, now);
                     let read = hash::read_hash(server, &mut reader, &name, expiry, &mut pause);
-                    if let Some(hash) = read? {
-                        give(Part::Hash(&name, hash))?;
+                    match read? {
+                        ReadHash::Fields(hash) => give(Part::Hash(&name, hash))?,
+                        ReadHash::Over => drop(loading.expired.fetch_add(1, Relaxed)),
+                        ReadHash::Empty => {}
                     }
                 }
                 Some(Typed::Element(_) | Typed::End) => unreachable!("a hash is read to its end"),

@@ -19,7 +19,7 @@ mod saver;
 mod state;
 
 pub(crate) use file::remove_leftovers;
-pub(crate) use hash::{dump_hash, read_hash};
+pub(crate) use hash::{ReadHash, dump_hash, read_hash};
 pub(crate) use load::{Duplicates, load_base};
 pub(crate) use reload::{Reload, ReloadError, reload};
 pub(crate) use save::{after_flush_all, save_alone};

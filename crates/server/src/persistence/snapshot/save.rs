@@ -182,6 +182,7 @@ impl<'s> Save<'s> {
         let options = Options {
             compression: server.settings.flag(Setting::RdbCompression),
             checksum: server.settings.flag(Setting::RdbChecksum),
+            timed: sizes.iter().any(|(_, sizes)| sizes.expiring > 0),
         };
         let mut writer = Writer::new(file, options)?;
         writer.fact("redis-ver", REDIS_VERSION)?;

@@ -129,6 +129,77 @@ pub(super) fn hgetdel(call: &mut Call<'_>) -> Expect {
     })
 }
 
+/// Where the fields begin, behind FIELDS and their number.
+fn first_field(args: &[Vec<u8>]) -> usize {
+    let is_it = |arg: &Vec<u8>| arg.eq_ignore_ascii_case(b"FIELDS");
+    2 + args.iter().position(is_it).expect("shapes have it")
+}
+
+/// Whether a time has passed: shapes have such as are far away, or long over.
+fn is_over(time: &[u8]) -> bool {
+    integer(time).is_some_and(|time| time <= 1000)
+}
+
+/// The model knows no expiry of fields, as none passes: shapes have no conditions on them.
+pub(super) fn hexpire(call: &mut Call<'_>) -> Expect {
+    change(call, |fields, args| {
+        let is_over = is_over(&args[0]);
+        let expire = |name| match (fields.contains_key(name), is_over) {
+            (false, _) => Expect::int(-2),
+            (true, false) => Expect::int(1),
+            (true, true) => {
+                fields.remove(name);
+                Expect::int(2)
+            }
+        };
+        Expect::All(args[first_field(args)..].iter().map(expire).collect())
+    })
+}
+
+pub(super) fn hpersist(call: &mut Call<'_>) -> Expect {
+    read(call, |fields| {
+        let args = &call.args[1..];
+        let persist = |name| match fields.contains_key(name) {
+            false => Expect::int(-2),
+            true => Expect::Between(-1, 1),
+        };
+        Expect::All(args[first_field(args)..].iter().map(persist).collect())
+    })
+}
+
+pub(super) fn hgetex(call: &mut Call<'_>) -> Expect {
+    change(call, |fields, args| {
+        let removes = args[0] == b"PXAT" && is_over(&args[1]);
+        let get = |name: &Vec<u8>| {
+            let value = Expect::bulk_or_null(fields.get(name).map(|value| &value[..]));
+            if removes {
+                fields.remove(name);
+            }
+            value
+        };
+        Expect::All(args[first_field(args)..].iter().map(get).collect())
+    })
+}
+
+pub(super) fn hsetex(call: &mut Call<'_>) -> Expect {
+    change(call, |fields, args| {
+        let pairs = &args[first_field(args)..];
+        let names = || pairs.iter().step_by(2);
+        let is_met = match &args[0][..] {
+            b"FNX" => names().all(|name| !fields.contains_key(name)),
+            b"FXX" => names().all(|name| fields.contains_key(name)),
+            _ => true,
+        };
+        if is_met {
+            set(fields, pairs);
+            if args[0] == b"PXAT" && is_over(&args[1]) {
+                names().for_each(|name| drop(fields.remove(name)));
+            }
+        }
+        Expect::int(u8::from(is_met))
+    })
+}
+
 pub(super) fn hincrby(call: &mut Call<'_>) -> Expect {
     change(call, |fields, args| {
         let before = fields.get(&args[0]).map_or(Some(0), |text| integer(text));

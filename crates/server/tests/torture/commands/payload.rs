@@ -66,7 +66,13 @@ pub(crate) fn of_hash(fields: usize, seed: u32) -> Vec<u8> {
         let begun = writer.begin(b"", Collection::Hash, fields as u64, attributes);
         let put = pairs.iter().fold(begun, |put, (field, value)| {
             let field = field.as_bytes();
-            put.and_then(|()| writer.element(Element::Field { field, value }))
+            put.and_then(|()| {
+                writer.element(Element::Field {
+                    field,
+                    value,
+                    expiry_ms: None,
+                })
+            })
         });
         put.and_then(|()| writer.end())
     };
@@ -83,7 +89,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Data> {
     while let Some(part) = reader.next().ok()? {
         match part {
             Typed::Item(Item::Entry(entry)) => string = Some(Data::string(entry.value.to_vec())),
-            Typed::Element(Element::Field { field, value }) => {
+            Typed::Element(Element::Field { field, value, .. }) => {
                 // No field comes twice.
                 if fields.insert(field.to_vec(), value.to_vec()).is_some() {
                     return None;

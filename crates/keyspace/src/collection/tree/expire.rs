@@ -1,0 +1,59 @@
+//! Removing items that have expired.
+
+use super::base::Tree;
+use crate::collection::kind::{Edge, LeafKind};
+use crate::collection::run::Item;
+
+impl<K: LeafKind> Tree<K> {
+    /// Removes items that have expired at `now`, with those of up to `most` deadlines, and shows each of
+    /// them. Returns at how many deadlines it has looked: fewer than `most` if nothing is left that has
+    /// expired.
+    ///
+    /// Each leaf is written once, however many of its items go.
+    pub fn remove_due(&mut self, now: u64, most: usize, visit: &mut dyn FnMut(&Item<'_>)) -> usize {
+        for looked_at in 0..most {
+            let first = self
+                .deadlines
+                .as_ref()
+                .and_then(|deadlines| deadlines.0.first().copied());
+            let Some(deadline) = first.filter(|&(at, _)| now > at) else {
+                return looked_at;
+            };
+            self.change_deadline(Some(deadline), None);
+            let (low, high) = (u128::from(deadline.1) << 64, u128::from(u64::MAX));
+            let mut from = (low, Vec::new());
+            loop {
+                let edge = Edge {
+                    order: from.0,
+                    name: &from.1,
+                };
+                // Nearly always there is none: items of one upper half are in one leaf.
+                let next = self.view().leaves(&edge).nth(1);
+                let next = next.filter(|leaf| leaf.order <= low | high);
+                let next = next.map(|leaf| (leaf.order, leaf.fence.to_vec()));
+                self.remove_due_in(&edge, now, visit);
+                match next {
+                    Some(next) => from = next,
+                    None => break,
+                }
+            }
+        }
+        most
+    }
+
+    /// Removes items that have expired from the leaf that covers an edge.
+    fn remove_due_in(&mut self, edge: &Edge<'_>, now: u64, visit: &mut dyn FnMut(&Item<'_>)) {
+        let mut path = self.view().seek(edge);
+        let deadline = self.deadline_of(path.leaf().run());
+        if deadline.is_none_or(|(at, _)| now <= at) {
+            return self.change_deadline(None, deadline);
+        }
+        self.own_inner(&mut path);
+        let leaf = self.own_leaf(&mut path, 0);
+        let mut removed = 0;
+        leaf.edit(|run| removed = run.remove_due(now, visit));
+        self.count_up(&path, -(removed as i64));
+        self.change_deadline(deadline, self.deadline_of(leaf.run()));
+        self.slim_now(&mut path);
+    }
+}
