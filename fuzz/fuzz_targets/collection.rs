@@ -108,7 +108,12 @@ fn change<K: LeafKind + Clone>(kind: K, leaf_max: usize, mut input: Input<'_>) {
                 let gone = tree.cut(&Edge { order: from.0, name: &from.1 }, Some(&last));
                 assert_eq!(gone as usize, before - model.len());
             }
-            225..240 => clones.push((tree.freeze(), model.clone())),
+            225..235 => clones.push((tree.freeze(), model.clone())),
+            235..240 => {
+                let now = value.len() as u64 * 16;
+                while tree.remove_due(now, 2, &mut |_| ()) == 2 {}
+                model.retain(|_, (_, expiry)| expiry.is_none_or(|at| now <= at));
+            }
             240.. if !clones.is_empty() => {
                 let (clone, model) = clones.swap_remove(usize::from(action) % clones.len());
                 compare(&kind, clone.view(), &model);

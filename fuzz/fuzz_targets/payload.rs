@@ -49,9 +49,9 @@ fn read(payload: &Payload<'_>, most: usize) -> Option<Value> {
         }
         Typed::Begin { .. } => {
             let (mut builder, mut fields) = (keyspace().hash_builder(b"key"), Fields::new());
-            while let Typed::Element(Element::Field { field, value, .. }) = reader.next().ok()?? {
+            while let Typed::Element(Element::Field { field, value, expiry_ms }) = reader.next().ok()?? {
                 assert!(field.len() <= most && value.len() <= most && fields.len() <= most);
-                let item = Item::pair(Cell::of(field), Cell::of(value));
+                let item = Item::pair(Cell::of(field), Cell::of(value)).with_expiry(expiry_ms);
                 let is_new = builder.push(&item).is_ok();
                 let before = fields.insert(field.to_vec(), value.to_vec());
                 assert_eq!(is_new, before.is_none());

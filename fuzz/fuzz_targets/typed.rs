@@ -6,14 +6,17 @@
 use libfuzzer_sys::fuzz_target;
 use rdb::{Attributes, Collection, Element, Item, Options, Typed, TypedReader, Writer, lzf};
 
-/// A collection of a file: key, kind, elements (with what belongs to them), attributes.
-type Key = (Vec<u8>, Collection, Vec<(Vec<u8>, Vec<u8>)>, Attributes);
+/// An element: what it is, what belongs to it, and when it expires.
+type Part = (Vec<u8>, Vec<u8>, Option<u64>);
 
-fn pair_of(element: Element<'_>) -> (Vec<u8>, Vec<u8>) {
+/// A collection of a file: key, kind, elements, attributes.
+type Key = (Vec<u8>, Collection, Vec<Part>, Attributes);
+
+fn part_of(element: Element<'_>) -> Part {
     match element {
-        Element::String(string) => (string.to_vec(), Vec::new()),
-        Element::Member { member, score } => (member.to_vec(), score.to_le_bytes().to_vec()),
-        Element::Field { field, value, .. } => (field.to_vec(), value.to_vec()),
+        Element::String(string) => (string.to_vec(), Vec::new(), None),
+        Element::Member { member, score } => (member.to_vec(), score.to_le_bytes().to_vec(), None),
+        Element::Field { field, value, expiry_ms } => (field.to_vec(), value.to_vec(), expiry_ms),
     }
 }
 
@@ -38,9 +41,9 @@ fn read(file: &[u8], checksum: bool) -> (Vec<Key>, bool) {
             }
             Ok(Some(Typed::Element(element))) => {
                 let (_, _, elements, _) = open.as_mut().expect("it was begun");
-                let (one, other) = pair_of(element);
-                assert!(one.len() + other.len() <= 2 * most + 20 && elements.len() <= most);
-                elements.push((one, other));
+                let part = part_of(element);
+                assert!(part.0.len() + part.1.len() <= 2 * most + 20 && elements.len() <= most);
+                elements.push(part);
             }
             Ok(Some(Typed::End)) => {
                 let key = open.take().expect("it was begun");
@@ -57,11 +60,15 @@ fn read(file: &[u8], checksum: bool) -> (Vec<Key>, bool) {
 fn write(keys: &[Key], options: Options) -> std::io::Result<Vec<u8>> {
     let mut writer = Writer::new(Vec::new(), options)?;
     for (key, kind, elements, attributes) in keys {
-        writer.begin(key, *kind, elements.len() as u64, *attributes)?;
-        for (one, other) in elements {
+        let count = elements.len() as u64;
+        match elements.iter().filter_map(|(_, _, time)| *time).min() {
+            Some(first) => writer.begin_timed(key, count, first, *attributes)?,
+            None => writer.begin(key, *kind, count, *attributes)?,
+        }
+        for (one, other, expiry_ms) in elements {
             writer.element(match kind {
                 Collection::List | Collection::Set => Element::String(one),
-                Collection::Hash => Element::Field { field: one, value: other, expiry_ms: None },
+                Collection::Hash => Element::Field { field: one, value: other, expiry_ms: *expiry_ms },
                 Collection::SortedSet => Element::Member {
                     member: one,
                     score: f64::from_le_bytes(other[..].try_into().expect("eight bytes")),
@@ -80,6 +87,7 @@ fuzz_target!(|data: &[u8]| {
         let options = Options {
             compression: data.len() % 2 == 0,
             checksum: data.len() % 3 > 0,
+            timed: true,
         };
         let written = write(&keys, options).expect("a vector takes everything");
         assert_eq!(read(&written, true), (keys, true));
