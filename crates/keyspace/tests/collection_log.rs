@@ -392,3 +392,42 @@ fn a_tree_comes_back_from_its_records_whatever_is_compacted() {
         run(seed, 300);
     }
 }
+
+/// A tile that has grown by edits has several levels, and leaves with other bounds than those of the record
+/// that takes a part of it.
+#[test]
+fn a_leaf_takes_any_part_of_a_tile_of_several_levels() {
+    let empty = || {
+        let fields = Fields {
+            seed: Seed::new(SEED),
+        };
+        Tree::new(fields, LEAF_MAX)
+    };
+    let names: Vec<_> = (0..900).map(|number| format!("f{number}")).collect();
+    let (mut edits, mut model) = (Edits::default(), Model::new());
+    for name in &names {
+        edits.set(&Item::pair(Cell::of(name.as_bytes()), Cell::of(b"value")));
+        model.insert(name.clone().into_bytes(), (b"value".to_vec(), None));
+    }
+    let mut log = Log::new();
+    log.begin(&Collection::Hash(empty()));
+    log.append(Record::Edit(edits.bytes().to_vec()));
+    let mut other = empty();
+    for name in names.iter().rev() {
+        other.set(&Item::pair(Cell::of(name.as_bytes()), Cell::of(b"value")));
+    }
+    let mut parts = Vec::new();
+    let mut keep = |contents: &[u8]| {
+        parts.push(contents.to_vec());
+        Some(Base { at: 9, share: 9 })
+    };
+    assert!(Collection::Hash(other).write_leaves(&mut Vec::new(), &mut keep));
+    assert!(parts.len() > 64 * 3, "{}", parts.len());
+    let (from, keyspace) = (log.next, keyspace());
+    for part in parts {
+        log.append(Record::Leaf(part));
+        let (tree, _) = log.replay(&keyspace);
+        assert_eq!(contents(&tree), model);
+        log.drop_records(from, log.next);
+    }
+}

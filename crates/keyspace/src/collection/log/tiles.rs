@@ -16,7 +16,7 @@ use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::log::edits::{self, Edit};
 use crate::collection::log::leaf::LeafRecord;
 use crate::collection::node::Base;
-use crate::collection::run::{Damage, PAIRS};
+use crate::collection::run::{Damage, PAIRS, Run};
 use crate::collection::tree::{Leaf, Tree};
 
 /// An edge that is kept. Ordered as edges are.
@@ -213,6 +213,10 @@ impl<K: LeafKind + Clone> Tiles<K> {
             let mut left = tile.base.share;
             let mut items = tile.items.count();
             let all = tile.items.view().leaves(&Edge::default());
+            // A tile of several levels that has lost its lower part may begin with a leaf without items,
+            // which has no neighbour of the same parent. The leaf behind it may begin below the tile.
+            let is_wanted = move |run: Run<'_>| run.count() > 0 || items == 0;
+            let all = all.filter(move |leaf| is_wanted(leaf.run));
             all.enumerate().map(move |(number, leaf)| {
                 let count = leaf.run.count() as u64;
                 let share = match count >= items {
