@@ -81,6 +81,7 @@ mod filled;
 mod gathered;
 mod hint;
 mod keeper;
+mod lacking;
 mod limits;
 mod liveness;
 mod lock;

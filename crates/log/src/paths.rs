@@ -7,6 +7,7 @@
 //!  DIR/log/next.tmp      space taken for the segment to come
 //!  DIR/blobs/XX/ID       a large value; XX spreads them over 256 directories
 //!  DIR/CLOSED            where the log ended at a clean stop
+//!  DIR/LACKING           instances that lack records, as a start has found
 //!  DIR/RING              the ring, where it cannot be in memory (sys::ring::file)
 //!  DIR/RING.tmp          a ring that is not complete; removed at the start
 //!  DIR/lost/             what was cut out, kept aside

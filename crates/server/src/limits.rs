@@ -519,6 +519,9 @@ pub(crate) const AGAIN_RETRY: std::time::Duration = std::time::Duration::from_mi
 pub(crate) const TAKEOVER_COMMANDS: usize = 64;
 pub(crate) const TAKEOVER_BYTES: usize = 256 * 1024;
 
+/// Keys that a message about a damaged log names.
+pub(crate) const NAMED_KEYS: usize = 8;
+
 /// Milliseconds between two lines that say how far a replay has come.
 pub(crate) const REPLAY_REPORT_MS: i64 = 2000;
 

@@ -9,6 +9,7 @@ mod check_log;
 mod cluster;
 mod command_table;
 mod connections;
+mod damaged_trees;
 mod defaults;
 mod differential;
 mod disk;

@@ -14,6 +14,7 @@ use crate::address::Lsn;
 use crate::closed;
 use crate::directory::lock_directory;
 use crate::error::{Damage, Error, Result};
+use crate::lacking;
 use crate::manifest;
 use crate::paths::Paths;
 use crate::record::{self, Entry, HEADER};
@@ -91,6 +92,12 @@ pub(super) fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
         Err(Error::Damage(damage)) => refused(files, paths, damage, &mut report)?,
         Err(Error::Version(what)) => report.push_unknown(what),
         Err(error) => return Err(error),
+    }
+    let lacking = lacking::read(files, paths, name.unwrap_or_default())?.len();
+    if lacking > 0 {
+        let reason = format!("a start has found {lacking} collections that have lost records");
+        let remedy = "says that they are gone: the next start deletes their keys";
+        report.push(damage(&lacking::path(paths), 0, reason), remedy);
     }
     // Others are no part of the log: the next start removes them, or puts them aside.
     for bad in unreadable {

@@ -7,6 +7,7 @@
 //! - A new segment at the end says that instances are gone which have lost records: what is left of one is
 //!   not what it was. The next start deletes their keys. Which instances these are is a guess from damaged
 //!   bytes. The segment is written before these are replaced, unless they hide the end of the log.
+//! - The same is said of instances that a start has found to lack records, though all records are whole.
 //! - What a backup, or a clean stop, says of the end of the log counts no more, if the log ends before it.
 //!
 //! A log with records of another version is left as it is: what they mean is not known, so nothing is mended
@@ -29,6 +30,7 @@ use crate::bindings::Bindings;
 use crate::closed;
 use crate::directory::{copy_range, free_name};
 use crate::error::{Error, Result};
+use crate::lacking;
 use crate::manifest;
 use crate::paths::Paths;
 use crate::record::{Draft, HEADER, write_in_parts};
@@ -48,7 +50,7 @@ const PASSES: usize = 8;
 pub fn repair(files: Arc<dyn Files>, directory: &Path) -> Result<Report> {
     let (paths, _lock) = open_log(&*files, directory)?;
     let (mut report, mut repairs) = (look(&*files, &paths)?, Vec::new());
-    let mut broken = Instances::new();
+    let mut broken = lacking(&*files, &paths)?;
     let mender = Mender {
         files: &*files,
         paths: &paths,
@@ -68,6 +70,9 @@ pub fn repair(files: Arc<dyn Files>, directory: &Path) -> Result<Report> {
         mender.strike_off(&mut repairs)?;
         mender.delete_keys(&mut repairs)?;
         mender.end_instances(&mut broken, &mut repairs)?;
+        if broken.is_empty() {
+            lacking::remove(&*files, &paths)?;
+        }
         mender.end_backup(&mut repairs)?;
         mender.end_proof(&mut repairs)?;
         report = look(&*files, &paths)?;
@@ -76,6 +81,19 @@ pub fn repair(files: Arc<dyn Files>, directory: &Path) -> Result<Report> {
         }
     }
     Ok(Report { repairs, ..report })
+}
+
+/// Instances that lack records, as a start has found.
+fn lacking(files: &dyn Files, paths: &Paths) -> Result<Instances> {
+    let (candidates, _) = chain::list(files, paths)?;
+    let Some(newest) = candidates.last() else {
+        return Ok(Instances::new());
+    };
+    let noted = lacking::read(files, paths, newest.header.name)?;
+    let noted = noted
+        .into_iter()
+        .map(|(db, number, tag)| ((db, number), tag));
+    Ok(noted.collect())
 }
 
 struct Mender<'m> {

@@ -8,7 +8,7 @@ use sys::file::{Files, Lock};
 use super::parts::Cut;
 use super::replay::{Progress, ReplayOptions, Replayer, Source};
 use super::{chain, takeover};
-use crate::address::Lsn;
+use crate::address::{DbId, Lsn};
 use crate::bindings::Bindings;
 use crate::blob::{self, Blobs};
 use crate::closed;
@@ -17,11 +17,13 @@ use crate::directory::{copy_range, free_name, lock_directory};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fetch::ValueReader;
+use crate::lacking;
 use crate::liveness::Liveness;
 use crate::log::Log;
 use crate::manifest;
 use crate::options::Options;
 use crate::paths::Paths;
+use crate::record::Tag;
 use crate::segment::Name;
 use crate::segments::{Segment, Segments};
 use crate::writer::Writer;
@@ -224,7 +226,18 @@ impl Recovery {
         writer.sync_segment(&core)?;
         // The header of the new segment says as much.
         closed::remove(&*core.files, &core.paths)?;
+        lacking::remove(&*core.files, &core.paths)?;
         Ok(Log::start(Arc::new(Engine::new(core, writer))))
+    }
+
+    /// Notes instances that lack records. A repair ends them, so that the start after it deletes their keys.
+    ///
+    /// # Errors
+    /// The disk refuses.
+    pub fn note_lacking(&self, instances: &[(DbId, u64, Tag)]) -> Result<()> {
+        self.name.map_or(Ok(()), |name| {
+            lacking::write(&*self.files, &self.paths, name, instances)
+        })
     }
 
     /// Says of a large value whose file is not as it should be which key it is of.

@@ -67,7 +67,7 @@ pub(crate) use place::tell;
 pub(crate) use reading::NOT_THERE;
 use reading::Reading;
 pub(crate) use relief::Relief;
-use replay::Loader;
+use replay::{Loader, Unfinished};
 pub(crate) use switch::{Phase, forget_incomplete};
 pub(crate) use warming::Warming;
 
@@ -499,6 +499,18 @@ impl Import {
     }
 }
 
+/// Why a replay has come to nothing. The trees that a repair has to end are noted for it.
+fn noted(recovery: &Recovery, why: Unfinished) -> String {
+    let Unfinished { problem, lacking } = why;
+    if lacking.is_empty() {
+        return problem;
+    }
+    match recovery.note_lacking(&lacking) {
+        Ok(()) => problem,
+        Err(error) => format!("{problem}; {error}"),
+    }
+}
+
 fn load(server: &'static Durable, mut recovery: Recovery, imports: Imports) -> Result<(), String> {
     let own = &server.persistence;
     let loader = Loader::new(server, &recovery);
@@ -534,7 +546,7 @@ fn load(server: &'static Durable, mut recovery: Recovery, imports: Imports) -> R
     server.keyspace.set_filling(false);
     replayed.map_err(|error| format!("cannot load the log: {error}"))?;
     let leaves_all = loader.leaves_all();
-    let left = loader.finish()?;
+    let left = loader.finish().map_err(|why| noted(&recovery, why))?;
     for (db, id) in own.ids.iter().enumerate() {
         let number = u16::try_from(db).unwrap_or(u16::MAX);
         id.store(recovery.bindings().id_of(number).0, Relaxed);

@@ -8,21 +8,22 @@
 //! values are, so that the server is ready soon; they are loaded in the background (`warming`). Collections
 //! whose items expire are not left.
 
-use std::sync::Arc;
+mod trees;
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use ferrite_log::{
-    Address, Change, DbId, Liveness, Lsn, Record, Recovery, Replayed, Replayer, Value, ValueReader,
+    Address, Change, DbId, Liveness, Lsn, Record, Recovery, Replayed, Replayer, Tag, Value,
+    ValueReader,
 };
 use keyspace::collection::Base;
-use keyspace::collection::log::ledger::{Descriptor, Ledger};
 use keyspace::collection::run::Damage;
 use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, LargeValue, New, Offloading, Turn};
 use parking_lot::Mutex;
 
 use super::amendments::{Amendments, Part, What};
 use super::sizes;
-use super::tree_replay::{Claim, Rebuilt, TreeReplay, message};
+use super::tree_replay::{TreeReplay, message};
 use super::warming;
 use crate::limits::{BARREN_SKIPS, PACK_SHARE, PATCH_MIN_BYTES, REPLAY_FETCHES};
 use crate::persistence::Durable;
@@ -45,6 +46,8 @@ pub(super) struct Loader {
     now: i64,
     /// First error; the state is useless then.
     problem: Mutex<Option<String>>,
+    /// Instances that lack records, or have some that make no sense.
+    lacking: Mutex<Vec<(DbId, u64, Tag)>>,
     /// Whether values may be left in the log; whether all are; the reader for them.
     may_leave: bool,
     leaves_all: bool,
@@ -74,6 +77,13 @@ pub(super) struct Left {
     pub(super) gone: Vec<(DbId, Box<[u8]>)>,
 }
 
+/// Why a replay has come to nothing.
+pub(super) struct Unfinished {
+    pub(super) problem: String,
+    /// Instances that a repair has to end.
+    pub(super) lacking: Vec<(DbId, u64, Tag)>,
+}
+
 impl Loader {
     pub(super) fn new(server: &'static Durable, recovery: &Recovery) -> Loader {
         let bindings = recovery.bindings();
@@ -84,6 +94,7 @@ impl Loader {
             turns: Mutex::default(),
             now: sys::clock::realtime_ms(),
             problem: Mutex::default(),
+            lacking: Mutex::default(),
             may_leave: server.offloads(),
             leaves_all: warming::leaves_all(server, recovery),
             barren: AtomicUsize::new(0),
@@ -110,7 +121,7 @@ impl Loader {
     ///
     /// # Errors
     /// The log has data that this server can't hold, or lacks data.
-    pub(super) fn finish(self) -> Result<Left, String> {
+    pub(super) fn finish(self) -> Result<Left, Unfinished> {
         let mut gone = Vec::new();
         if self.problem.lock().is_none() {
             self.amend_all();
@@ -122,7 +133,13 @@ impl Loader {
             bases: self.trees.finish(),
             gone,
         };
-        self.problem.into_inner().map_or(Ok(left), Err)
+        match self.problem.into_inner() {
+            None => Ok(left),
+            Some(problem) => Err(Unfinished {
+                problem,
+                lacking: self.lacking.into_inner(),
+            }),
+        }
     }
 
     /// Applies the waiting patches.
@@ -344,129 +361,6 @@ impl Loader {
                     self.amendments.add(record.db, record.key, part);
                 }
             }
-        }
-    }
-
-    /// Applies a record of an instance.
-    fn apply_to_instance(&self, record: &Record<'_>) {
-        let instance = record.instance().expect("the record is of an instance");
-        self.server.persistence.instances.see(instance);
-        let (Change::Leaf { bytes, .. } | Change::Edit { bytes, .. }) = record.change else {
-            unreachable!("a record of an instance is a leaf or an edit");
-        };
-        let read;
-        let bytes = match bytes {
-            Value::Bytes(bytes) => bytes,
-            Value::Stored(len) => {
-                match self.reader.read(record.lsn, record.key, len) {
-                    Ok(Some(bytes)) => read = bytes,
-                    Ok(None) | Err(_) => {
-                        let lsn = record.lsn;
-                        return self.give_up(format!(
-                            "cannot load the log: the record at {lsn} cannot be read"
-                        ));
-                    }
-                }
-                &read
-            }
-            Value::Blob(_) => unreachable!("a record of an instance has no file"),
-        };
-        let keyspace = &self.server.keyspace;
-        if let Err(damage) = self.trees.apply(keyspace, record, instance, bytes) {
-            self.give_up(message(record.lsn, damage));
-        }
-    }
-
-    /// The value of a key that names an instance: a tree without items.
-    fn unfilled(&self, record: &Record<'_>, hash: u64) -> Option<New<'static>> {
-        let Change::Set { tag, value, .. } = record.change else {
-            return None;
-        };
-        let descriptor = match value {
-            Value::Bytes(bytes) => Descriptor::read(bytes),
-            Value::Stored(len) => {
-                let read = self.reader.read(record.lsn, record.key, len);
-                let bytes = read.ok().flatten();
-                bytes.and_then(|bytes| Descriptor::read(&bytes))
-            }
-            Value::Blob(_) => None,
-        };
-        let Some(descriptor) = descriptor else {
-            self.give_up(message(record.lsn, Damage::Length));
-            return None;
-        };
-        let instance = descriptor.instance;
-        self.server.persistence.instances.see(instance);
-        self.trees.claim(Claim {
-            instance,
-            id: record.db,
-            db: self.number(record.db)?,
-            hash,
-            name: record.key.into(),
-        });
-        Some(New::unfilled(type_of(tag).kind, descriptor, record.db.0))
-    }
-
-    /// Gives the trees to their keys, after the last record. Returns the keys that have lost their tree.
-    fn fill_trees(&self) -> Vec<(DbId, Box<[u8]>)> {
-        let keyspace = &self.server.keyspace;
-        let mut turn = keyspace.turns().register();
-        let (mut lacking, mut gone) = (None, Vec::new());
-        for claim in self.trees.claims() {
-            turn.enter();
-            let database = keyspace.database(&turn, claim.db);
-            let mut guard = database.lock(claim.hash, BEFORE_ALL);
-            let whole = self.fill(&mut guard, &claim);
-            drop(guard);
-            turn.leave();
-            match whole {
-                Some(Rebuilt::Lacking) => {
-                    let name = claim.name.escape_ascii().to_string();
-                    lacking.get_or_insert((name, claim.db));
-                }
-                Some(Rebuilt::Gone) => gone.push((claim.id, claim.name)),
-                Some(Rebuilt::Tree(_)) | None => {}
-            }
-        }
-        if !gone.is_empty() {
-            let keys = gone.len();
-            log::warn!("{keys} keys are gone: a repair of the log has found damaged parts of them");
-        }
-        if let Some((name, db)) = lacking {
-            self.give_up(format!(
-                "cannot load the log: parts of the key \"{name}\" in database {db} are missing"
-            ));
-        }
-        gone
-    }
-
-    /// Gives a tree to the key that names it, if it still does. Returns what was there of the tree otherwise.
-    fn fill(&self, guard: &mut Guard<'_>, claim: &Claim) -> Option<Rebuilt> {
-        let key = Key {
-            bytes: &claim.name,
-            hash: claim.hash,
-        };
-        let instances = &self.server.persistence.instances;
-        let mut entry = guard.find(key)?;
-        let unfilled = entry.tree()?;
-        let descriptor = unfilled.descriptor()?;
-        if descriptor.instance != claim.instance || unfilled.count() > 0 {
-            return None;
-        }
-        let (_, db) = unfilled.logged().place()?;
-        match self.trees.take(claim.instance, descriptor.seed) {
-            Rebuilt::Tree(tree) => {
-                let ledger: Arc<dyn Ledger> = instances.clone();
-                tree.logged().begin(claim.instance, db, &ledger);
-                instances.own(claim.instance, key);
-                entry.fill_tree(tree);
-                None
-            }
-            Rebuilt::Gone => {
-                entry.remove();
-                Some(Rebuilt::Gone)
-            }
-            Rebuilt::Lacking => Some(Rebuilt::Lacking),
         }
     }
 

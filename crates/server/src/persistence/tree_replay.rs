@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use ferrite_log::{Change, DbId, Lsn, Record};
+use ferrite_log::{Change, DbId, Lsn, Record, Tag};
 use keyspace::collection::Base;
 use keyspace::collection::any::{Collection, Pieces};
 use keyspace::collection::log::leaf::LeafRecord;
@@ -30,6 +30,7 @@ enum Found {
 /// Key that names an instance. The key may have got another value later.
 pub(super) struct Claim {
     pub(super) instance: u64,
+    pub(super) tag: Tag,
     pub(super) id: DbId,
     pub(super) db: usize,
     pub(super) hash: u64,

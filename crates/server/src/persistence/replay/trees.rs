@@ -1,0 +1,153 @@
+//! Records of instances, and the trees that keys get after the last record.
+
+use std::sync::Arc;
+
+use ferrite_log::{Change, DbId, Record, Value};
+use keyspace::collection::log::ledger::{Descriptor, Ledger};
+use keyspace::collection::run::Damage;
+use keyspace::{Guard, Key, New};
+
+use super::{BEFORE_ALL, Loader};
+use crate::limits::NAMED_KEYS;
+use crate::persistence::journal::type_of;
+use crate::persistence::tree_replay::{Claim, Rebuilt, message};
+
+impl Loader {
+    /// Applies a record of an instance.
+    pub(super) fn apply_to_instance(&self, record: &Record<'_>) {
+        let instance = record.instance().expect("the record is of an instance");
+        self.server.persistence.instances.see(instance);
+        let (Change::Leaf { bytes, tag, .. } | Change::Edit { bytes, tag, .. }) = record.change
+        else {
+            unreachable!("a record of an instance is a leaf or an edit");
+        };
+        let read;
+        let bytes = match bytes {
+            Value::Bytes(bytes) => bytes,
+            Value::Stored(len) => {
+                match self.reader.read(record.lsn, record.key, len) {
+                    Ok(Some(bytes)) => read = bytes,
+                    Ok(None) | Err(_) => {
+                        let lsn = record.lsn;
+                        return self.give_up(format!(
+                            "cannot load the log: the record at {lsn} cannot be read"
+                        ));
+                    }
+                }
+                &read
+            }
+            Value::Blob(_) => unreachable!("a record of an instance has no file"),
+        };
+        let keyspace = &self.server.keyspace;
+        if let Err(damage) = self.trees.apply(keyspace, record, instance, bytes) {
+            self.lacking.lock().push((record.db, instance, tag));
+            self.give_up(message(record.lsn, damage));
+        }
+    }
+
+    /// The value of a key that names an instance: a tree without items.
+    pub(super) fn unfilled(&self, record: &Record<'_>, hash: u64) -> Option<New<'static>> {
+        let Change::Set { tag, value, .. } = record.change else {
+            return None;
+        };
+        let descriptor = match value {
+            Value::Bytes(bytes) => Descriptor::read(bytes),
+            Value::Stored(len) => {
+                let read = self.reader.read(record.lsn, record.key, len);
+                let bytes = read.ok().flatten();
+                bytes.and_then(|bytes| Descriptor::read(&bytes))
+            }
+            Value::Blob(_) => None,
+        };
+        let Some(descriptor) = descriptor else {
+            self.give_up(message(record.lsn, Damage::Length));
+            return None;
+        };
+        let instance = descriptor.instance;
+        self.server.persistence.instances.see(instance);
+        self.trees.claim(Claim {
+            instance,
+            tag,
+            id: record.db,
+            db: self.number(record.db)?,
+            hash,
+            name: record.key.into(),
+        });
+        Some(New::unfilled(type_of(tag).kind, descriptor, record.db.0))
+    }
+
+    /// Gives the trees to their keys, after the last record. Returns the keys that have lost their tree.
+    pub(super) fn fill_trees(&self) -> Vec<(DbId, Box<[u8]>)> {
+        let keyspace = &self.server.keyspace;
+        let mut turn = keyspace.turns().register();
+        let (mut lacking, mut gone) = (Vec::new(), Vec::new());
+        for claim in self.trees.claims() {
+            turn.enter();
+            let database = keyspace.database(&turn, claim.db);
+            let mut guard = database.lock(claim.hash, BEFORE_ALL);
+            let whole = self.fill(&mut guard, &claim);
+            drop(guard);
+            turn.leave();
+            match whole {
+                Some(Rebuilt::Lacking) => lacking.push(claim),
+                Some(Rebuilt::Gone) => gone.push(claim),
+                Some(Rebuilt::Tree(_)) | None => {}
+            }
+        }
+        if !gone.is_empty() {
+            log::warn!(
+                "a repair of the log has found damaged parts of these keys, which are gone: {}",
+                names(&gone)
+            );
+        }
+        if !lacking.is_empty() {
+            self.give_up(format!(
+                "cannot load the log: these keys lack parts: {}; ferrite-server --repair-log deletes them",
+                names(&lacking)
+            ));
+            let noted = lacking.iter().map(|its| (its.id, its.instance, its.tag));
+            self.lacking.lock().extend(noted);
+        }
+        gone.into_iter().map(|its| (its.id, its.name)).collect()
+    }
+
+    /// Gives a tree to the key that names it, if it still does. Returns what was there of the tree otherwise.
+    fn fill(&self, guard: &mut Guard<'_>, claim: &Claim) -> Option<Rebuilt> {
+        let key = Key {
+            bytes: &claim.name,
+            hash: claim.hash,
+        };
+        let instances = &self.server.persistence.instances;
+        let mut entry = guard.find(key)?;
+        let unfilled = entry.tree()?;
+        let descriptor = unfilled.descriptor()?;
+        if descriptor.instance != claim.instance || unfilled.count() > 0 {
+            return None;
+        }
+        let (_, db) = unfilled.logged().place()?;
+        match self.trees.take(claim.instance, descriptor.seed) {
+            Rebuilt::Tree(tree) => {
+                let ledger: Arc<dyn Ledger> = instances.clone();
+                tree.logged().begin(claim.instance, db, &ledger);
+                instances.own(claim.instance, key);
+                entry.fill_tree(tree);
+                None
+            }
+            Rebuilt::Gone => {
+                entry.remove();
+                Some(Rebuilt::Gone)
+            }
+            Rebuilt::Lacking => Some(Rebuilt::Lacking),
+        }
+    }
+}
+
+/// The names of some keys, for a message.
+fn names(claims: &[Claim]) -> String {
+    let name = |its: &Claim| format!("\"{}\" in database {}", its.name.escape_ascii(), its.db);
+    let mut names: Vec<String> = claims.iter().take(NAMED_KEYS).map(name).collect();
+    if claims.len() > NAMED_KEYS {
+        names.push(format!("and {} others", claims.len() - NAMED_KEYS));
+    }
+    names.join(", ")
+}
