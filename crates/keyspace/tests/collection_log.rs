@@ -13,7 +13,7 @@ use keyspace::collection::log::edits::Edits;
 use keyspace::collection::log::leaf::LeafRecord;
 use keyspace::collection::log::ledger::Ledger;
 use keyspace::collection::run::Item;
-use keyspace::collection::tree::Tree;
+use keyspace::collection::tree::{Leaving, Tree};
 use keyspace::{Keyspace, Kind, Options};
 
 const SEED: u64 = 99;
@@ -227,6 +227,8 @@ struct World {
     tree: Collection,
     model: Model,
     now: u64,
+    /// Leaves that have left memory.
+    left: u64,
 }
 
 impl World {
@@ -244,15 +246,68 @@ impl World {
             tree,
             model: Model::new(),
             now: 1_000,
+            left: 0,
         }
+    }
+
+    /// Lets some leaves leave memory. Those that have changed are written first.
+    fn cool(&mut self) {
+        for _ in 0..self.random.below(8) {
+            let Some(Leaving { order, record }) = self.tree.next_leaving(4) else {
+                continue;
+            };
+            let before = (self.tree.bytes(), self.tree.cold_leaves());
+            match record {
+                Some(record) => {
+                    assert!(self.tree.chill(order, record), "it was to leave");
+                    assert!(self.tree.bytes() < before.0);
+                    assert_eq!(self.tree.cold_leaves(), before.1 + 1);
+                    self.left += 1;
+                }
+                None => {
+                    let mut lost = Vec::new();
+                    let write = &mut |contents: &[u8]| Some(self.log.leaf(contents));
+                    assert!(self.tree.write_leaf(order, &mut lost, write));
+                    self.log.account.lose(lost.into_iter());
+                }
+            }
+        }
+    }
+
+    /// Brings the leaf back that covers a name.
+    fn warm(&mut self, name: &[u8]) {
+        if let Some(base) = self.tree.cold_record(Cell::of(name)) {
+            self.warm_from(base);
+            assert_eq!(self.tree.cold_record(Cell::of(name)), None);
+        }
+    }
+
+    fn warm_from(&mut self, base: Base) {
+        let Some(Record::Leaf(bytes)) = self.log.records.get(&base.at) else {
+            panic!("the record of a cold leaf is not there");
+        };
+        assert_eq!(u64::from(base.share), bytes.len() as u64);
+        let record = LeafRecord::read(bytes).expect("it was written");
+        assert_eq!(self.tree.warm(base.at + 1, &record), Ok(false));
+        assert_eq!(self.tree.warm(base.at, &record), Ok(true));
+        assert_eq!(self.tree.warm(base.at, &record), Ok(false));
+    }
+
+    /// Brings all leaves back, and looks at what is there.
+    fn warm_all(&mut self) {
+        let cold: Vec<_> = self.tree.cold_records().collect();
+        assert_eq!(cold.len(), self.tree.cold_leaves());
+        cold.into_iter().for_each(|base| self.warm_from(base));
+        assert_eq!(contents(&self.tree), self.model);
     }
 
     /// One record of edits; of four, so many are removals.
     fn edit(&mut self, removals: u64) {
-        let Collection::Hash(hash) = &mut self.tree;
         let mut edits = Edits::default();
         for _ in 0..=self.random.below(3) {
             let name = format!("f{}", self.random.below(60)).into_bytes();
+            self.warm(&name);
+            let Collection::Hash(hash) = &mut self.tree;
             if self.random.below(5) == 0 {
                 let expires = self.random.below(2) == 0;
                 let expiry = expires.then(|| self.now + self.random.below(100));
@@ -283,7 +338,9 @@ impl World {
         if !edits.is_empty() {
             self.log.append(Record::Edit(edits.bytes().to_vec()));
         }
+        let Collection::Hash(hash) = &mut self.tree;
         hash.tell_lost();
+        hash.verify();
     }
 
     /// Removes what has expired, as a shard does it: a few leaves and a record at a time.
@@ -366,8 +423,16 @@ fn run(seed: u64, steps: u64) {
         if world.random.below(20) == 0 {
             world.start_again();
         }
+        if world.random.below(3) == 0 {
+            world.cool();
+        }
+        if world.random.below(40) == 0 {
+            world.warm_all();
+        }
         world.check();
     }
+    let left = world.left;
+    assert!(left > steps / 10, "only {left} leaves have left memory");
     let World { log, tree, .. } = world;
     drop(tree);
     let resting = log

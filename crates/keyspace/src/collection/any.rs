@@ -1,6 +1,6 @@
 //! A tree of any kind, as an entry of the keyspace holds it, one moment of it, and its records in a log.
 
-use super::cell::DECIMAL_MAX;
+use super::cell::{Cell, DECIMAL_MAX};
 use super::clones::Frozen;
 use super::kind::{Edge, Fields, LeafKind};
 use super::log::edits;
@@ -9,7 +9,7 @@ use super::log::ledger::{Descriptor, Logged};
 use super::log::tiles::Tiles;
 use super::node::Base;
 use super::run::{Damage, Item, PAIRS};
-use super::tree::{LEAF_MAX, Tree};
+use super::tree::{LEAF_MAX, Leaving, Tree};
 use crate::entry::Kind;
 use crate::hash::Seed;
 
@@ -140,7 +140,8 @@ impl Collection {
         match self {
             Collection::Hash(tree) => {
                 let seed = tree.kind.seed.random();
-                tree.write_leaves(seed, &Edge::default(), None, &|_| true, lost, write)
+                let all = (&Edge::default(), None);
+                tree.write_leaves(seed, all, None, &|_| true, lost, write)
             }
         }
     }
@@ -152,7 +153,7 @@ impl Collection {
                 let leaves = tree.view().leaves(&Edge::default());
                 leaves
                     .zip(bases)
-                    .for_each(|(leaf, base)| leaf.set_base(base));
+                    .for_each(|(leaf, base)| leaf.set_whole_base(base));
             }
         }
     }
@@ -167,10 +168,16 @@ impl Collection {
         write: WriteLeaf<'_>,
     ) -> bool {
         let (from, to) = (&record.from, record.to.as_ref());
+        let known = Some((at, record));
         match self {
-            Collection::Hash(tree) => {
-                tree.write_leaves(record.seed, from, to, &|base| base <= at, lost, write)
-            }
+            Collection::Hash(tree) => tree.write_leaves(
+                record.seed,
+                (from, to),
+                known,
+                &|base| base <= at,
+                lost,
+                write,
+            ),
         }
     }
 
@@ -193,6 +200,63 @@ impl Collection {
         }
     }
 
+    /// Writes the leaf that begins at an order key. As [`Collection::write_leaves`].
+    pub fn write_leaf(&self, order: u128, lost: &mut Vec<Base>, write: WriteLeaf<'_>) -> bool {
+        let edge = Edge::before(order);
+        let range = (&edge, Some(&edge));
+        match self {
+            Collection::Hash(tree) => {
+                let seed = tree.kind.seed.random();
+                tree.write_leaves(seed, range, None, &|_| true, lost, write)
+            }
+        }
+    }
+
+    /// How many leaves are in the log alone. See [`super::tree`].
+    pub fn cold_leaves(&self) -> usize {
+        match self {
+            Collection::Hash(tree) => tree.cold_leaves(),
+        }
+    }
+
+    /// The record of the leaf that covers a name, if it is in the log alone.
+    pub fn cold_record(&self, name: Cell<'_>) -> Option<Base> {
+        match self {
+            Collection::Hash(tree) => tree.cold_record(name),
+        }
+    }
+
+    /// The records of all leaves that are in the log alone.
+    pub fn cold_records(&self) -> impl Iterator<Item = Base> {
+        match self {
+            Collection::Hash(tree) => tree.cold_records(),
+        }
+    }
+
+    /// The leaf that is the next to leave memory, of the next `most`.
+    pub fn next_leaving(&mut self, most: usize) -> Option<Leaving> {
+        match self {
+            Collection::Hash(tree) => tree.next_leaving(most),
+        }
+    }
+
+    /// Lets the items of a leaf leave memory. See [`Tree::chill`].
+    pub fn chill(&mut self, order: u128, record: Base) -> bool {
+        match self {
+            Collection::Hash(tree) => tree.chill(order, record),
+        }
+    }
+
+    /// Gives a leaf its items back. See [`Tree::warm`].
+    ///
+    /// # Errors
+    /// The record makes no sense.
+    pub fn warm(&mut self, at: u64, record: &LeafRecord<'_>) -> Result<bool, Damage> {
+        match self {
+            Collection::Hash(tree) => tree.warm(at, record),
+        }
+    }
+
     /// Whether a record of a leaf at `at` is still needed. See [`Collection::replace_leaf`].
     pub fn needs_leaf(&self, at: u64, record: &LeafRecord<'_>) -> bool {
         !self.replace_leaf(at, record, &mut Vec::new(), &mut |_| None)
@@ -205,12 +269,13 @@ impl Collection {
 }
 
 impl<K: LeafKind> Tree<K> {
-    /// Writes the leaves in a range whose base `is_stale`.
+    /// Writes the leaves in a range whose base `is_stale`. `known`: a record, and its position. A leaf that
+    /// is cold is that record, if it is stale.
     fn write_leaves(
         &self,
         seed: u64,
-        from: &Edge<'_>,
-        to: Option<&Edge<'_>>,
+        (from, to): (&Edge<'_>, Option<&Edge<'_>>),
+        known: Option<(u64, &LeafRecord<'_>)>,
         is_stale: &dyn Fn(u64) -> bool,
         lost: &mut Vec<Base>,
         write: WriteLeaf<'_>,
@@ -225,18 +290,22 @@ impl<K: LeafKind> Tree<K> {
             if !is_stale(base.at) {
                 continue;
             }
+            let run = match known {
+                Some((at, record)) if leaf.is_cold() && base.at == at => record.run,
+                _ => leaf.run().bytes(),
+            };
             contents.clear();
             let record = LeafRecord {
                 seed,
                 from: leaf.start(),
                 to: leaves.peek().map(|next| next.start()),
-                run: leaf.run.bytes(),
+                run,
             };
             record.write(&mut contents);
             let Some(fresh) = write(&contents) else {
                 return false;
             };
-            leaf.set_base(fresh);
+            leaf.set_whole_base(fresh);
             lost.extend(Some(base).filter(|base| base.at != 0));
         }
         true
@@ -255,7 +324,8 @@ impl<K: LeafKind> Tree<K> {
             let mut scratch = [0; DECIMAL_MAX];
             let edge = Edge::of(&self.kind, &key, &mut scratch);
             let is_stale = |base| base < at;
-            if !self.write_leaves(seed, &edge, Some(&edge), &is_stale, lost, write) {
+            let range = (&edge, Some(&edge));
+            if !self.write_leaves(seed, range, None, &is_stale, lost, write) {
                 return Ok(false);
             }
         }

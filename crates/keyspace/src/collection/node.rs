@@ -4,15 +4,17 @@
 //! ```text
 //!  0       8      12     16     24      28    32
 //!  +-------+------+------+------+-------+-----+---------------------------------------
-//!  | birth | room | used | base | share | 0   | leaf:  fence length (4 B, if fenced), fence, run, room
+//!  | birth | room | used | base | share |flags| leaf:  fence length (4 B, if fenced), fence, run, room
 //!  |       |      |      |      |       |     | inner: children of 32 bytes each, room
 //!  +-------+------+------+------+-------+-----+---------------------------------------
 //!
 //!  birth  the version of the tree in which the node was made (see `clones`)
-//!  room   bytes after the header; the highest bit says that the leaf is fenced
+//!  room   bytes after the header, a multiple of 16; the lowest bit says that the leaf is fenced, the next
+//!         that it is cold: its run is in the log alone, and there is none here
 //!  used   those that hold something
 //!  base   position of the record in the log that the leaf rests on; 0: none
 //!  share  bytes of that record that are accounted to this leaf
+//!  flags  of a leaf, a byte each: whether the record is all that it is, and whether it was used lately
 //!
 //!  child   0      16     24      32
 //!          +------+------+-------+
@@ -31,12 +33,14 @@
 //! Invariants:
 //! 1. A node is freed by its owner alone (the tree, or `clones` when the last clone that shares it
 //!    ends), who takes it out of its parent, or of the list of owners, before.
-//! 2. Only the tree writes, through `&mut`, and only to nodes that no living clone shares. Base and share are
-//!    atomic: they change in shared leaves, too, and no clone reads them.
+//! 2. Only the tree writes, through `&mut`, and only to nodes that no living clone shares. Base, share and
+//!    flags are atomic: they change in shared leaves, too, and no clone reads them.
+//! 3. A leaf that is `WHOLE` has the range and the items of the record that it rests on, and is the only one
+//!    on it. A cold leaf is.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::run::{Run, RunMut};
 
@@ -44,7 +48,9 @@ use super::run::{Run, RunMut};
 pub(super) const CHILDREN_MAX: usize = 63;
 
 const HEADER: usize = size_of::<Head>();
-const FENCED: u32 = 1 << 31;
+const FENCED: u32 = 1;
+const COLD: u32 = 2;
+const ROOM: u32 = !15;
 const FENCE_LEN: usize = 4;
 
 #[repr(C, align(16))]
@@ -54,6 +60,8 @@ struct Head {
     used: u32,
     base: AtomicU64,
     share: AtomicU32,
+    is_whole: AtomicBool,
+    is_used: AtomicBool,
 }
 
 /// What a leaf rests on in the log: the position of a record, and bytes of it.
@@ -107,8 +115,7 @@ impl Node {
     /// A node with at least so much room.
     fn allocate(room: usize, birth: u64) -> Node {
         let room = class(HEADER + room) - HEADER;
-        let narrow = u32::try_from(room).ok().filter(|room| room & FENCED == 0);
-        let narrow = narrow.expect("an item has at most 1 GiB");
+        let narrow = u32::try_from(room).expect("an item has at most 1 GiB");
         // SAFETY: the size is not zero.
         let memory = unsafe { alloc_zeroed(layout(room)) };
         let head =
@@ -121,6 +128,8 @@ impl Node {
                 used: 0,
                 base: AtomicU64::new(0),
                 share: AtomicU32::new(0),
+                is_whole: AtomicBool::new(false),
+                is_used: AtomicBool::new(false),
             })
         };
         Node(head)
@@ -142,7 +151,7 @@ impl Node {
     }
 
     #[inline]
-    fn set_used(self, used: usize) {
+    fn set_len(self, used: usize) {
         // SAFETY: as in `head`; only the tree writes (invariant 2).
         unsafe { (*self.0.as_ptr()).used = used as u32 };
     }
@@ -162,17 +171,55 @@ impl Node {
         }
     }
 
-    /// Of a leaf: notes what it rests on.
+    /// Of a leaf: notes what it rests on. It is not [`Node::is_whole`] from here on.
     #[inline]
     pub(super) fn set_base(self, base: Base) {
         let head = self.head();
         head.base.store(base.at, Relaxed);
         head.share.store(base.share, Relaxed);
+        head.is_whole.store(false, Relaxed);
+    }
+
+    /// Of a leaf: notes a record that is all that it is.
+    pub(super) fn set_whole_base(self, base: Base) {
+        self.set_base(base);
+        self.head().is_whole.store(true, Relaxed);
+    }
+
+    /// Of a leaf: whether the record that it rests on is all that it is.
+    pub(super) fn is_whole(self) -> bool {
+        self.head().is_whole.load(Relaxed)
+    }
+
+    /// Of a leaf: notes that it is about to change.
+    #[inline]
+    pub(super) fn set_changed(self) {
+        self.head().is_whole.store(false, Relaxed);
+    }
+
+    /// Of a leaf: notes that it was used. Clones may do that, too.
+    #[inline]
+    pub(super) fn set_used(self) {
+        let is_used = &self.head().is_used;
+        if !is_used.load(Relaxed) {
+            is_used.store(true, Relaxed);
+        }
+    }
+
+    /// Of a leaf: whether it was used since somebody asked.
+    pub(super) fn take_used(self) -> bool {
+        self.head().is_used.swap(false, Relaxed)
+    }
+
+    /// Of a leaf: whether its run is in the log alone.
+    #[inline]
+    pub(super) fn is_cold(self) -> bool {
+        self.head().room & COLD != 0
     }
 
     #[inline]
     fn room(self) -> usize {
-        (self.head().room & !FENCED) as usize
+        (self.head().room & ROOM) as usize
     }
 
     #[inline]
@@ -200,12 +247,42 @@ impl Node {
 
     /// A leaf with this fence, a run of no items of these flags, and room for a run of `room` bytes.
     pub(super) fn leaf(fence: &[u8], flags: u8, room: usize, birth: u64) -> Node {
+        let (node, prefix) = Node::fenced(fence, room.max(Run::EMPTY), birth);
+        node.data_mut()[prefix..prefix + Run::EMPTY].copy_from_slice(&Run::empty(flags));
+        node.set_len(prefix + Run::EMPTY);
+        node
+    }
+
+    /// A cold leaf with the fence and the base of another.
+    pub(super) fn cold_leaf(of: Node, birth: u64) -> Node {
+        let (node, prefix) = Node::fenced(of.fence(), 0, birth);
+        // SAFETY: the node is ours alone.
+        unsafe { (*node.0.as_ptr()).room |= COLD };
+        node.set_len(prefix);
+        node.set_whole_base(of.base());
+        node
+    }
+
+    /// Bytes of memory that a cold leaf with this fence takes.
+    pub(super) fn cold_bytes(fence: &[u8]) -> usize {
+        class(
+            HEADER
+                + if fence.is_empty() {
+                    0
+                } else {
+                    FENCE_LEN + fence.len()
+                },
+        )
+    }
+
+    /// A leaf with this fence and so much room after it; where the room begins.
+    fn fenced(fence: &[u8], room: usize, birth: u64) -> (Node, usize) {
         let prefix = if fence.is_empty() {
             0
         } else {
             FENCE_LEN + fence.len()
         };
-        let node = Node::allocate(prefix + room.max(Run::EMPTY), birth);
+        let node = Node::allocate(prefix + room, birth);
         if !fence.is_empty() {
             // SAFETY: the node is ours alone.
             unsafe { (*node.0.as_ptr()).room |= FENCED };
@@ -213,9 +290,7 @@ impl Node {
             node.data_mut()[..FENCE_LEN].copy_from_slice(&len.to_le_bytes());
             node.data_mut()[FENCE_LEN..prefix].copy_from_slice(fence);
         }
-        node.data_mut()[prefix..prefix + Run::EMPTY].copy_from_slice(&Run::empty(flags));
-        node.set_used(prefix + Run::EMPTY);
-        node
+        (node, prefix)
     }
 
     /// A leaf with the fence, the run and the base of another, and room for a run of `room` bytes.
@@ -224,18 +299,21 @@ impl Node {
         let at = copy.run_at();
         let run = self.run().bytes();
         copy.data_mut()[at..at + run.len()].copy_from_slice(run);
-        copy.set_used(at + run.len());
+        copy.set_len(at + run.len());
         copy.set_base(self.base());
         copy
     }
 
     /// Where a leaf's run begins.
+    ///
+    /// # Panics
+    /// It is cold.
     #[inline]
     fn run_at(self) -> usize {
-        if self.head().room & FENCED == 0 {
-            0
-        } else {
-            FENCE_LEN + self.fence().len()
+        match self.head().room & (FENCED | COLD) {
+            0 => 0,
+            FENCED => FENCE_LEN + self.fence().len(),
+            _ => panic!("a cold leaf is asked for its items"),
         }
     }
 
@@ -268,7 +346,7 @@ impl Node {
         let mut run = RunMut::new(&mut self.data_mut()[at..], len);
         edit(&mut run);
         let len = run.len();
-        self.set_used(at + len);
+        self.set_len(at + len);
     }
 
     /// An inner node with these children.
@@ -305,7 +383,7 @@ impl Node {
             let to = self.0.as_ptr().add(1).cast::<Child>();
             std::ptr::copy_nonoverlapping(children.as_ptr(), to, children.len());
         }
-        self.set_used(size_of_val(children));
+        self.set_len(size_of_val(children));
         true
     }
 }

@@ -199,7 +199,9 @@ impl<'t, K: LeafKind> View<'t, K> {
     pub fn find(&self, item: &Item<'_>) -> Option<Item<'t>> {
         let mut scratch = [0; DECIMAL_MAX];
         let edge = Edge::of(self.kind, item, &mut scratch);
-        self.locate(self.seek(&edge).leaf().run(), item, &edge).1
+        let leaf = self.seek(&edge).leaf();
+        leaf.set_used();
+        self.locate(leaf.run(), item, &edge).1
     }
 
     /// The item of a name, where the order key follows from the name.
@@ -267,11 +269,13 @@ impl<'t, K: LeafKind> View<'t, K> {
         let leaves = self
             .leaves(&from)
             .take_while(move |leaf| leaf.order <= to.order);
-        leaves.flat_map(|leaf| leaf.run.iter()).filter(move |item| {
-            let mut scratch = [0; DECIMAL_MAX];
-            let edge = Edge::of(view.kind, item, &mut scratch);
-            from <= edge && edge < to
-        })
+        leaves
+            .flat_map(|leaf| leaf.run().iter())
+            .filter(move |item| {
+                let mut scratch = [0; DECIMAL_MAX];
+                let edge = Edge::of(view.kind, item, &mut scratch);
+                from <= edge && edge < to
+            })
     }
 
     /// The leaves from the one on that covers an edge.
@@ -333,9 +337,8 @@ pub struct LeafRef<'t> {
     pub order: u128,
     /// What names of that key are not below; mostly nothing.
     pub fence: &'t [u8],
-    /// The items.
-    pub run: Run<'t>,
     node: Node,
+    alive: PhantomData<&'t [u8]>,
 }
 
 impl<'t> LeafRef<'t> {
@@ -345,14 +348,37 @@ impl<'t> LeafRef<'t> {
         Edge { order, name }
     }
 
+    /// The items.
+    ///
+    /// # Panics
+    /// The leaf is cold.
+    pub fn run(self) -> Run<'t> {
+        self.node.run()
+    }
+
+    /// The leaf.
+    pub(super) fn node(self) -> Node {
+        self.node
+    }
+
+    /// Whether the items are in the log alone.
+    pub fn is_cold(self) -> bool {
+        self.node.is_cold()
+    }
+
+    /// Whether the record that it rests on is all that it is.
+    pub fn is_whole(self) -> bool {
+        self.node.is_whole()
+    }
+
     /// What it rests on in the log.
     pub fn base(self) -> Base {
         self.node.base()
     }
 
-    /// Notes what it rests on in the log from here on.
-    pub fn set_base(self, base: Base) {
-        self.node.set_base(base);
+    /// Notes the record that has just been made of it.
+    pub fn set_whole_base(self, base: Base) {
+        self.node.set_whole_base(base);
     }
 }
 
@@ -376,8 +402,8 @@ impl<'t> Iterator for Leaves<'t> {
         let leaf = LeafRef {
             order,
             fence: path.leaf().fence(),
-            run: path.leaf().run(),
             node: path.leaf(),
+            alive: PhantomData,
         };
         if !path.step(self.is_forward) {
             self.path = None;

@@ -87,7 +87,8 @@ impl<'e> HashRef<'e> {
             HashRef::Run(run) => run.earliest(),
             HashRef::Tree(tree) => {
                 let leaves = tree.leaves(&Edge::default());
-                leaves.filter_map(|leaf| leaf.run.earliest()).min()
+                let warm = leaves.filter(|leaf| !leaf.is_cold());
+                warm.filter_map(|leaf| leaf.run().earliest()).min()
             }
         }
     }
@@ -128,7 +129,7 @@ impl<'e> HashRef<'e> {
                 let mut leaves = tree.leaves(&place.edge());
                 let leaf = leaves.next().expect("a tree has a leaf");
                 (
-                    leaf.run,
+                    leaf.run(),
                     leaves.next().map(|next| LeafPlace::of(next.start())),
                 )
             }
@@ -156,7 +157,11 @@ impl<'e> HashRef<'e> {
             if shown >= count.max(1) && leaf.fence.is_empty() {
                 return (leaf.order >> 64) as u64;
             }
-            for item in leaf.run.iter().filter(|item| !tree.is_before(item, &from)) {
+            for item in leaf
+                .run()
+                .iter()
+                .filter(|item| !tree.is_before(item, &from))
+            {
                 visit(item);
                 shown += 1;
             }

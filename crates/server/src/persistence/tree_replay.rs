@@ -39,7 +39,7 @@ pub(super) struct Claim {
 
 /// A tree, when all records are applied.
 pub(super) enum Rebuilt {
-    Tree(Collection),
+    Tree(Box<Collection>),
     /// A repair has cut its records out. Its key goes, too.
     Gone,
     /// Records of it are missing.
@@ -132,7 +132,7 @@ impl TreeReplay {
             Some(Found::Pieces(pieces)) if pieces.seed() != seed => Rebuilt::Lacking,
             Some(Found::Pieces(pieces)) => {
                 let whole = pieces.finish(&mut self.lost.lock());
-                whole.map_or(Rebuilt::Lacking, Rebuilt::Tree)
+                whole.map_or(Rebuilt::Lacking, |tree| Rebuilt::Tree(Box::new(tree)))
             }
         }
     }

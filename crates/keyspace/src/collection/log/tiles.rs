@@ -45,6 +45,8 @@ struct Tile<K> {
     to: Option<Place>,
     items: Tree<K>,
     base: Base,
+    /// Whether the record is all that it is.
+    is_whole: bool,
 }
 
 impl<K> Tile<K> {
@@ -105,8 +107,12 @@ impl<K: LeafKind + Clone> Tiles<K> {
                 items
             }
         };
-        let to = to.map(Place::of);
-        let tile = Tile { to, items, base };
+        let tile = Tile {
+            to: to.map(Place::of),
+            items,
+            base,
+            is_whole: is_leaf,
+        };
         self.tiles.insert(Place::of(&record.from), tile);
         Ok(())
     }
@@ -135,6 +141,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
                             to: end,
                             items,
                             base,
+                            is_whole: false,
                         },
                     ))
                 }
@@ -142,6 +149,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
             };
             before.items.cut(from, None);
             before.to = Some(start.clone());
+            before.is_whole = false;
             self.tiles.extend(rest);
         }
         // What begins inside.
@@ -156,6 +164,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
             match to {
                 Some(to) if !tile.ends_by(Some(to)) => {
                     tile.items.cut(&Edge::default(), Some(to));
+                    tile.is_whole = false;
                     self.tiles.insert(Place::of(to), tile);
                 }
                 _ => lost.push(tile.base),
@@ -180,6 +189,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
             }) else {
                 continue;
             };
+            tile.is_whole = false;
             match edit {
                 Edit::Set(item) => drop(tile.items.set(&item)),
                 Edit::Remove(name) => drop(tile.items.remove_name(name)),
@@ -216,9 +226,9 @@ impl<K: LeafKind + Clone> Tiles<K> {
             // A tile of several levels that has lost its lower part may begin with a leaf without items,
             // which has no neighbour of the same parent. The leaf behind it may begin below the tile.
             let is_wanted = move |run: Run<'_>| run.count() > 0 || items == 0;
-            let all = all.filter(move |leaf| is_wanted(leaf.run));
+            let all = all.filter(move |leaf| is_wanted(leaf.run()));
             all.enumerate().map(move |(number, leaf)| {
-                let count = leaf.run.count() as u64;
+                let count = leaf.run().count() as u64;
                 let share = match count >= items {
                     true => left,
                     false => (u64::from(left) * count / items) as u32,
@@ -231,8 +241,9 @@ impl<K: LeafKind + Clone> Tiles<K> {
                     } else {
                         leaf.start()
                     },
-                    run: leaf.run,
+                    run: leaf.run(),
                     base: Base { share, ..tile.base },
+                    is_whole: tile.is_whole,
                 }
             })
         });
@@ -252,6 +263,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
                 .next_back()
                 .expect("the first stays");
             before.to = gone.to;
+            before.is_whole = false;
             let newer = match gone.base.at < before.base.at {
                 true => std::mem::replace(&mut before.base, gone.base),
                 false => gone.base,

@@ -26,6 +26,10 @@ pub struct Tree<K> {
     pub(super) count: u64,
     /// Bytes of the nodes.
     pub(super) bytes: usize,
+    /// Leaves that are cold.
+    pub(super) cold: u32,
+    /// The order key from which on the next leaf to leave memory is looked for.
+    pub(super) hand: u128,
     /// When items expire, and where they are; none as long as no item does.
     pub(super) deadlines: Option<Box<Deadlines>>,
     /// Nodes are born in this version; clones are of earlier ones.
@@ -50,6 +54,8 @@ impl<K: LeafKind> Tree<K> {
             count: 0,
             bytes,
             leaf_max: leaf_max as u16,
+            cold: 0,
+            hand: 0,
             deadlines: None,
             version: 1,
             clones: None,
@@ -129,7 +135,7 @@ impl<K: LeafKind> Tree<K> {
 
     /// Whether a clone may see a node.
     #[inline]
-    fn is_shared(&self, node: Node) -> bool {
+    pub(super) fn is_shared(&self, node: Node) -> bool {
         match &self.clones {
             None => false,
             Some(clones) => node.birth() <= clones.newest(),
@@ -142,6 +148,14 @@ impl<K: LeafKind> Tree<K> {
         node
     }
 
+    /// A cold leaf in place of another.
+    pub(super) fn new_cold_leaf(&mut self, of: Node) -> Node {
+        let node = Node::cold_leaf(of, self.version);
+        self.bytes += node.bytes();
+        self.cold += 1;
+        node
+    }
+
     pub(super) fn new_inner(&mut self, children: &[Child]) -> Node {
         let node = Node::inner(children, self.version);
         self.bytes += node.bytes();
@@ -151,6 +165,7 @@ impl<K: LeafKind> Tree<K> {
     /// Gives up a node that is no part of the tree any more.
     pub(super) fn give_up(&mut self, node: Node) {
         self.bytes -= node.bytes();
+        self.cold -= u32::from(node.is_cold());
         match &self.clones {
             Some(clones) if node.birth() <= clones.newest() => clones.replace(node, self.version),
             // SAFETY: it is no part of the tree, and no clone is as old.
@@ -203,6 +218,7 @@ impl<K: LeafKind> Tree<K> {
     pub(super) fn own_leaf(&mut self, path: &mut Path, room: usize) -> Node {
         let leaf = path.leaf();
         if leaf.run_room() >= room && !self.is_shared(leaf) {
+            leaf.set_changed();
             return leaf;
         }
         let copy = leaf.leaf_copy(room.max(leaf.run().bytes().len()), self.version);

@@ -14,6 +14,8 @@ pub struct Leaf<'a> {
     pub run: Run<'a>,
     /// What it rests on in the log.
     pub base: Base,
+    /// Whether that is all that it is.
+    pub is_whole: bool,
 }
 
 impl<K: LeafKind> Tree<K> {
@@ -21,7 +23,13 @@ impl<K: LeafKind> Tree<K> {
     pub fn of_run(kind: K, leaf_max: usize, run: Run<'_>) -> Tree<K> {
         let start = Edge::default();
         let base = Base::default();
-        Tree::of_leaves(kind, leaf_max, [Leaf { start, run, base }])
+        let leaf = Leaf {
+            start,
+            run,
+            base,
+            is_whole: false,
+        };
+        Tree::of_leaves(kind, leaf_max, [leaf])
     }
 
     /// A tree of these leaves, in order. The first begins at the lowest edge; each has at most `leaf_max`
@@ -35,10 +43,14 @@ impl<K: LeafKind> Tree<K> {
         let mut tree = Tree::new(kind, leaf_max);
         let mut level: Vec<Child> = Vec::new();
         let mut expires = false;
-        for Leaf { start, run, base } in leaves {
+        for leaf in leaves {
+            let Leaf { start, run, .. } = leaf;
             let node = tree.new_leaf(start.name, run.bytes().len());
             node.edit(|into| into.append(run));
-            node.set_base(base);
+            match leaf.is_whole {
+                true => node.set_whole_base(leaf.base),
+                false => node.set_base(leaf.base),
+            }
             expires |= run.flags() & EXPIRING != 0;
             let (order, count) = (start.order, run.count() as u64);
             level.push(Child { order, node, count });

@@ -48,8 +48,10 @@ impl<K: LeafKind> Tree<K> {
     /// Makes the deadlines by a look at all leaves: none is out of date then.
     pub(super) fn find_deadlines(&mut self) {
         let leaves = self.view().leaves(&Edge::default());
+        // A cold leaf has no items that expire.
+        let leaves = leaves.filter(|leaf| !leaf.is_cold());
         let deadlines: BTreeSet<_> = leaves
-            .filter_map(|leaf| self.deadline_of(leaf.run))
+            .filter_map(|leaf| self.deadline_of(leaf.run()))
             .collect();
         self.deadlines = (!deadlines.is_empty()).then(|| Box::new(Deadlines(deadlines)));
     }

@@ -44,6 +44,9 @@ impl<K: LeafKind> Tree<K> {
     /// Removes items that have expired from the leaf that covers an edge.
     fn remove_due_in(&mut self, edge: &Edge<'_>, now: u64, visit: &mut dyn FnMut(&Item<'_>)) {
         let mut path = self.view().seek(edge);
+        if path.leaf().is_cold() {
+            return;
+        }
         let deadline = self.deadline_of(path.leaf().run());
         if deadline.is_none_or(|(at, _)| now <= at) {
             return self.change_deadline(None, deadline);

@@ -367,6 +367,9 @@ impl<K: LeafKind> Tree<K> {
                     continue;
                 };
                 let (one, other) = (*one, *other);
+                if one.node.is_cold() || other.node.is_cold() {
+                    continue;
+                }
                 if self.merge_leaves(path, left, one, other) {
                     return;
                 }

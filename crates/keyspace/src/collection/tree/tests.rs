@@ -251,13 +251,15 @@ impl<K: LeafKind + Clone> Pair<K> {
         );
         let mut leaves: Vec<_> = view
             .leaves(&Edge::default())
-            .map(|leaf| leaf.run.bytes().as_ptr())
+            .map(|leaf| leaf.run().bytes().as_ptr())
             .collect();
         let end = Edge {
             order: u128::MAX,
             name: &[0xff; 2_000],
         };
-        let back = view.leaves_back(&end).map(|leaf| leaf.run.bytes().as_ptr());
+        let back = view
+            .leaves_back(&end)
+            .map(|leaf| leaf.run().bytes().as_ptr());
         leaves.reverse();
         assert!(back.eq(leaves));
     }
@@ -543,7 +545,7 @@ fn leaves_that_grow_at_an_end_are_full() {
         }
         tree.verify();
         let leaves = tree.view().leaves(&Edge::default());
-        let bytes: Vec<_> = leaves.map(|leaf| leaf.run.bytes().len()).collect();
+        let bytes: Vec<_> = leaves.map(|leaf| leaf.run().bytes().len()).collect();
         let full = bytes.iter().filter(|&&len| len > LEAF_MAX * 9 / 10).count();
         assert!(full + 1 >= bytes.len(), "{full} of {}", bytes.len());
     }

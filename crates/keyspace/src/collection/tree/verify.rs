@@ -11,6 +11,7 @@ use crate::collection::view::first_fence;
 struct Counted {
     items: u64,
     bytes: usize,
+    cold: u32,
 }
 
 impl<K: LeafKind> Tree<K> {
@@ -28,6 +29,7 @@ impl<K: LeafKind> Tree<K> {
         self.verify_node(root, usize::from(self.height), None, &mut counted);
         assert_eq!(counted.items, self.count);
         assert_eq!(counted.bytes, self.bytes);
+        assert_eq!(counted.cold, self.cold);
     }
 
     fn verify_node(
@@ -44,6 +46,12 @@ impl<K: LeafKind> Tree<K> {
                 order: child.order,
                 name: node.fence(),
             };
+            if node.is_cold() {
+                assert!(node.base().at != 0 && node.is_whole());
+                counted.cold += 1;
+                counted.items += child.count;
+                return;
+            }
             self.verify_leaf(node.run(), start, end);
             counted.items += node.run().count() as u64;
         } else {

@@ -130,7 +130,7 @@ impl Loader {
                 let ledger: Arc<dyn Ledger> = instances.clone();
                 tree.logged().begin(claim.instance, db, &ledger);
                 instances.own(claim.instance, key);
-                entry.fill_tree(tree);
+                entry.fill_tree(*tree);
                 None
             }
             Rebuilt::Gone => {
