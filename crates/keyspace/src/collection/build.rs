@@ -6,7 +6,7 @@
 use super::any::Collection;
 use super::cell::Cell;
 use super::kind::{Fields, LeafKind};
-use super::run::{Item, Run, RunMut};
+use super::run::{BARE, Item, Run, RunMut};
 use super::tree::{Put, Tree};
 use crate::hash::Seed;
 
@@ -42,7 +42,7 @@ pub struct DuplicateField;
 impl HashBuilder {
     pub(crate) fn new(small_bytes: usize, leaf_max: usize, seed: Seed) -> HashBuilder {
         let mut buffer = vec![0; FIRST_BYTES.min(small_bytes)];
-        buffer[..Run::EMPTY].copy_from_slice(&Run::empty(Fields::FLAGS));
+        buffer[..Run::EMPTY].copy_from_slice(&Run::empty(Fields::FLAGS | BARE));
         HashBuilder {
             small_bytes,
             leaf_max,

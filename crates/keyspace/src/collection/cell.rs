@@ -184,6 +184,17 @@ impl<'a> Cell<'a> {
     }
 }
 
+/// Whether the cell at `at` is this one, as the name of an item: in its shortest form.
+#[inline]
+pub(super) fn is_at(bytes: &[u8], at: usize, name: Cell<'_>) -> bool {
+    match name {
+        Cell::Bytes(text) if text.len() < usize::from(SHORT) => {
+            bytes[at] == text.len() as u8 && bytes[at + 1..].starts_with(text)
+        }
+        _ => Cell::decode(bytes, at).0 == name,
+    }
+}
+
 /// Where the cell at `at` ends.
 #[inline]
 pub(super) fn skip(bytes: &[u8], at: usize) -> usize {

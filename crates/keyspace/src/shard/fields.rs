@@ -14,7 +14,7 @@ use super::view::{EntryMut, EntryRef};
 use crate::collection::any::{Collection, Moment};
 use crate::collection::cell::Cell;
 use crate::collection::kind::{Edge, Fields, LeafKind};
-use crate::collection::run::{EXPIRING, Item, Items, Run, RunMut};
+use crate::collection::run::{BARE, EXPIRING, Item, Items, Run, RunMut};
 use crate::collection::tree::{Put, Tree};
 use crate::collection::view::{View, Walk};
 use crate::entry::{Entry, Form, Kind, NewValue, Stored, Type};
@@ -225,7 +225,7 @@ impl Moment {
 pub const HASH: Type = Type::whole(Kind::Hash);
 
 /// The value of a hash without fields, for [`crate::New::bytes`]: it gets at least one under the same lock.
-pub const EMPTY_HASH: [u8; Run::EMPTY] = [0, 0, Fields::FLAGS, 0];
+pub const EMPTY_HASH: [u8; Run::EMPTY] = [0, 0, Fields::FLAGS | BARE, 0];
 
 impl<'a> EntryRef<'a> {
     /// The fields of the hash.

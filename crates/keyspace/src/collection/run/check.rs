@@ -1,7 +1,8 @@
 //! Bytes from a disk or from a client: whether they are a run.
 
 use super::packed::{
-    EXPIRING, EXPIRY_LEN, GROUP, HEADER, ITEMS_MAX, PAIRS, Run, TAGGED, tag, tag_at,
+    BARE, EXPIRING, EXPIRY_LEN, FEW, GROUP, HEADER, ITEMS_MAX, PAIRS, Run, TAGGED, has_tags, tag,
+    tag_at,
 };
 use crate::collection::cell::{self, Cell};
 
@@ -32,12 +33,12 @@ impl<'a> Run<'a> {
     /// A run from bytes of which nothing is known. Takes no more memory than twelve times theirs.
     pub fn check(bytes: &'a [u8]) -> Result<Run<'a>, Damage> {
         let header = bytes.first_chunk::<HEADER>().ok_or(Damage::Length)?;
-        if header[2] & !(TAGGED | PAIRS | EXPIRING) != 0 || header[3] != 0 {
+        if header[2] & !(TAGGED | PAIRS | EXPIRING | BARE) != 0 || header[3] != 0 {
             return Err(Damage::Flags);
         }
         let run = Run { bytes };
         let (count, flags, items_at) = (run.count(), run.flags(), run.items_at());
-        if items_at > bytes.len() {
+        if items_at > bytes.len() || flags & BARE != 0 && count > FEW {
             return Err(Damage::Length);
         }
         if count > GROUP && bytes.len() - items_at > ITEMS_MAX {
@@ -46,7 +47,8 @@ impl<'a> Run<'a> {
         let mut names = Vec::new();
         let mut at = items_at;
         for index in 0..count {
-            if index % GROUP == 0 && run.offset(index / GROUP) != at - items_at {
+            if index % GROUP == 0 && flags & BARE == 0 && run.offset(index / GROUP) != at - items_at
+            {
                 return Err(Damage::Offset);
             }
             if bytes.get(at) == Some(&cell::EXPIRY) {
@@ -61,7 +63,7 @@ impl<'a> Run<'a> {
                 (_, at) = Cell::check(bytes, at, false).map_err(|_| Damage::Item)?;
             }
             if flags & TAGGED != 0 {
-                if bytes[tag_at(flags, index)] != tag(name) {
+                if has_tags(flags) && bytes[tag_at(flags, index)] != tag(name) {
                     return Err(Damage::Tag);
                 }
                 names.push(name);
@@ -71,11 +73,8 @@ impl<'a> Run<'a> {
             return Err(Damage::Length);
         }
         if flags & TAGGED != 0 {
-            let free = count..count.next_multiple_of(GROUP);
-            if free
-                .into_iter()
-                .any(|index| bytes[tag_at(flags, index)] != 0)
-            {
+            let mut free = count..count.next_multiple_of(GROUP);
+            if has_tags(flags) && free.any(|index| bytes[tag_at(flags, index)] != 0) {
                 return Err(Damage::Tag);
             }
             names.sort_unstable_by_key(|&name| match name {

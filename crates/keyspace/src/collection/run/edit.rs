@@ -5,7 +5,8 @@
 //! moves what follows and finds the offsets of the later groups anew.
 
 use super::packed::{
-    EXPIRING, GROUP, ITEMS_MAX, Item, OFFSET, PAIRS, Packed, Run, TAGGED, TAGS, stride, tag, tag_at,
+    BARE, EXPIRING, FEW, GROUP, HEADER, ITEMS_MAX, Item, OFFSET, PAIRS, Packed, Run, TAGS,
+    has_tags, stride, tag, tag_at,
 };
 use crate::collection::cell;
 
@@ -16,7 +17,10 @@ impl Run<'_> {
     pub fn growth(self, item: &Item<'_>, replaced: Option<usize>) -> Option<isize> {
         let count = self.count() + usize::from(replaced.is_none());
         let before = match replaced {
-            Some(index) => self.item_end(self.start(index)) - self.start(index),
+            Some(index) => {
+                let start = self.start(index);
+                self.item_end(start) - start
+            }
             None => 0,
         };
         let growth = item.size() as isize - before as isize;
@@ -24,13 +28,13 @@ impl Run<'_> {
         if count > usize::from(u16::MAX) || count > GROUP && items > ITEMS_MAX as isize {
             return None;
         }
-        let is_new_group = replaced.is_none() && self.count().is_multiple_of(GROUP);
-        let group = if is_new_group {
-            stride(self.flags())
-        } else {
-            0
+        let (before, flags) = (self.count(), self.flags());
+        let groups = match flags & BARE {
+            // It gets all groups at once.
+            BARE if count > FEW => count.div_ceil(GROUP) * stride(flags & !BARE),
+            _ => (count.div_ceil(GROUP) - before.div_ceil(GROUP)) * stride(flags),
         };
-        Some(growth + group as isize)
+        Some(growth + groups as isize)
     }
 }
 
@@ -86,9 +90,36 @@ impl<'a> RunMut<'a> {
         self.len = self.len.checked_add_signed(by).expect("inside the buffer");
     }
 
+    /// Gives a run without groups, which is about to have more than a few items, the groups of those that it
+    /// has.
+    #[cold]
+    fn make_groups(&mut self) {
+        let (count, flags) = (self.run().count(), self.run().flags() & !BARE);
+        let bytes = count.div_ceil(GROUP) * stride(flags);
+        self.shift(HEADER, bytes as isize);
+        self.bytes[HEADER..HEADER + bytes].fill(0);
+        self.bytes[2] = flags;
+        let items_at = HEADER + bytes;
+        let mut at = items_at;
+        for index in 0..count {
+            if index.is_multiple_of(GROUP) {
+                self.set_offset(index / GROUP, at - items_at);
+            }
+            let (item, end) = self.run().item_at(at);
+            if has_tags(flags) {
+                let tag = tag(item.name);
+                self.bytes[tag_at(flags, index)] = tag;
+            }
+            at = end;
+        }
+    }
+
     /// Finds the offsets of the groups behind `group` anew.
     fn find_offsets(&mut self, group: usize) {
         let run = self.run();
+        if run.flags() & BARE != 0 {
+            return;
+        }
         let groups = run.count().div_ceil(GROUP);
         let items_at = run.items_at();
         let Some(mut at) = (group < groups).then(|| items_at + run.offset(group)) else {
@@ -109,10 +140,13 @@ impl<'a> RunMut<'a> {
     /// If the buffer has not as much room as [`Run::growth`] says, or the item not as many cells as the
     /// run.
     pub fn insert(&mut self, index: usize, item: &Item<'_>) {
+        if self.run().flags() & BARE != 0 && self.run().count() == FEW {
+            self.make_groups();
+        }
         let (count, flags) = (self.run().count(), self.run().flags());
         assert!(index <= count && item.value.is_some() == (flags & PAIRS != 0));
         let group = index / GROUP;
-        if count.is_multiple_of(GROUP) {
+        if count.is_multiple_of(GROUP) && flags & BARE == 0 {
             let (items_at, stride) = (self.run().items_at(), stride(flags));
             let offset = self.len - items_at;
             self.shift(items_at, stride as isize);
@@ -125,6 +159,7 @@ impl<'a> RunMut<'a> {
         }
         // `start` of a new group's first item is the end, as the count is still what it was.
         let start = match index < count {
+            true if flags & BARE != 0 => self.run().start(index),
             true => self.start_in_groups(index, count),
             false => self.len,
         };
@@ -134,7 +169,7 @@ impl<'a> RunMut<'a> {
         if flags & EXPIRING == 0 && item.expiry.is_some() {
             self.bytes[2] |= EXPIRING;
         }
-        if flags & TAGGED != 0 {
+        if has_tags(flags) {
             for later in (index..count).rev() {
                 self.bytes[tag_at(flags, later + 1)] = self.bytes[tag_at(flags, later)];
             }
@@ -168,7 +203,11 @@ impl<'a> RunMut<'a> {
         let by = item.size() as isize - (end - start) as isize;
         if by != 0 {
             self.shift(end, by);
-            for group in index / GROUP + 1..self.run().count().div_ceil(GROUP) {
+            let groups = match self.run().flags() & BARE {
+                0 => self.run().count().div_ceil(GROUP),
+                _ => 0,
+            };
+            for group in index / GROUP + 1..groups {
                 let offset = self.run().offset(group).checked_add_signed(by);
                 self.set_offset(group, offset.expect("behind the item"));
             }
@@ -186,14 +225,18 @@ impl<'a> RunMut<'a> {
         assert!(index < count);
         let (items_at, start) = (run.items_at(), run.start(index));
         let end = run.item_end(start);
+        let groups = match flags & BARE {
+            0 => (count - 1).div_ceil(GROUP),
+            _ => 0,
+        };
         // A later group begins with the second of its items; the last goes with its only one.
-        for group in index / GROUP + 1..(count - 1).div_ceil(GROUP) {
+        for group in index / GROUP + 1..groups {
             let run = self.run();
             let second = run.item_end(items_at + run.offset(group));
             self.set_offset(group, second - items_at - (end - start));
         }
         self.shift(end, start as isize - end as isize);
-        if flags & TAGGED != 0 {
+        if has_tags(flags) {
             for later in index + 1..count {
                 self.bytes[tag_at(flags, later - 1)] = self.bytes[tag_at(flags, later)];
             }
@@ -239,7 +282,7 @@ impl<'a> RunMut<'a> {
             return;
         }
         self.len = run.start(count);
-        if flags & TAGGED != 0 {
+        if has_tags(flags) {
             for gone in count..before.min(count.next_multiple_of(GROUP)) {
                 self.bytes[tag_at(flags, gone)] = 0;
             }
@@ -272,25 +315,26 @@ impl<'a> RunMut<'a> {
         &mut self,
         items: impl ExactSizeIterator<Item = Packed<'i>>,
     ) {
-        let (before, flags, items_at) = (
-            self.run().count(),
-            self.run().flags(),
-            self.run().items_at(),
-        );
+        let before = self.run().count();
         let count = before + items.len();
+        if self.run().flags() & BARE != 0 && count > FEW {
+            self.make_groups();
+        }
+        let (flags, items_at) = (self.run().flags(), self.run().items_at());
         let more = (count.div_ceil(GROUP) - before.div_ceil(GROUP)) * stride(flags);
         self.shift(items_at, more as isize);
         self.bytes[items_at..items_at + more].fill(0);
         self.set_count(count);
         for (index, item) in (before..).zip(items) {
             let at = self.len;
-            if index.is_multiple_of(GROUP) {
+            if index.is_multiple_of(GROUP) && flags & BARE == 0 {
                 self.set_offset(index / GROUP, at - items_at - more);
             }
             self.bytes[at..at + item.bytes.len()].copy_from_slice(item.bytes);
             self.len += item.bytes.len();
-            if flags & TAGGED != 0 {
-                self.bytes[tag_at(flags, index)] = item.tag;
+            if has_tags(flags) {
+                let known = Some(item.tag).filter(|&tag| tag != 0);
+                self.bytes[tag_at(flags, index)] = known.unwrap_or_else(|| tag(item.item.name));
             }
             if item.bytes[0] == cell::EXPIRY {
                 self.bytes[2] |= EXPIRING;

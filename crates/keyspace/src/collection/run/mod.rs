@@ -9,6 +9,7 @@
 //!  flags  bit 0  tagged: groups have tags, names are unique
 //!         bit 1  pairs: an item has a name and a value; else a name alone
 //!         bit 2  expiring: items may have an expiry
+//!         bit 3  bare: there are at most 16 items and no groups
 //!  group  8 tags (if tagged; 0 where there is no item) and the offset of its first item, counted from the
 //!         first item's place: 10 bytes for eight items, or 2
 //!  item   0xc9 and 6 bytes of expiry (Unix, ms), if it has one; a cell; another cell, if pairs
@@ -18,7 +19,9 @@
 //! is found by its index from the offset of its group, over at most seven others.
 //!
 //! Overhead per item with fields and values below 128 bytes: 2 bytes of lengths, 1.25 of tag and offset;
-//! per run 4 bytes and the tags of the last group that are free. Integers take less than their text.
+//! per run 4 bytes and the tags of the last group that are free. Integers take less than their text. A run
+//! that begins as a bare one has neither tags nor offsets: names are compared one by one, and an item is
+//! found by a walk. With the 17th item it gets its groups, and keeps them.
 //!
 //! A run knows no order: items stay where they were put. Foreign bytes become a run by [`Run::check`]
 //! alone. Offsets have 16 bits: a run of more than 8 items has at most 65,535 bytes of items.
@@ -33,5 +36,5 @@ mod tests;
 
 pub use check::Damage;
 pub use edit::RunMut;
-pub use packed::{EXPIRING, Item, Items, PAIRS, Run, TAGGED};
+pub use packed::{BARE, EXPIRING, Item, Items, PAIRS, Run, TAGGED};
 pub(in crate::collection) use packed::{EXPIRY_LEN, Packed};

@@ -10,6 +10,11 @@ pub const TAGGED: u8 = 1;
 pub const PAIRS: u8 = 2;
 /// Items may have an expiry.
 pub const EXPIRING: u8 = 4;
+/// There are no groups: at most [`FEW`] items, which are found by a walk.
+pub const BARE: u8 = 8;
+
+/// Items up to which a run has no groups.
+pub(super) const FEW: usize = 16;
 
 /// Items in a group.
 pub(super) const GROUP: usize = 8;
@@ -111,6 +116,7 @@ impl<'a> Item<'a> {
 pub(in crate::collection) struct Packed<'a> {
     pub(in crate::collection) item: Item<'a>,
     pub(in crate::collection) bytes: &'a [u8],
+    /// 0 if it is not known.
     pub(super) tag: u8,
 }
 
@@ -151,13 +157,20 @@ fn zero_bytes(word: u64) -> u64 {
     !(((word & SEVEN_BITS) + SEVEN_BITS) | word | SEVEN_BITS)
 }
 
+/// Bytes of a group.
 #[inline]
 pub(super) const fn stride(flags: u8) -> usize {
-    if flags & TAGGED == 0 {
-        OFFSET
-    } else {
-        TAGS + OFFSET
+    match flags & (TAGGED | BARE) {
+        0 => OFFSET,
+        TAGGED => TAGS + OFFSET,
+        _ => 0,
     }
+}
+
+/// Whether groups have tags.
+#[inline]
+pub(super) const fn has_tags(flags: u8) -> bool {
+    flags & (TAGGED | BARE) == TAGGED
 }
 
 impl<'a> Run<'a> {
@@ -199,7 +212,7 @@ impl<'a> Run<'a> {
         self.count() == 0
     }
 
-    /// [`TAGGED`], [`PAIRS`], [`EXPIRING`].
+    /// [`TAGGED`], [`PAIRS`], [`EXPIRING`], [`BARE`].
     #[inline]
     pub fn flags(self) -> u8 {
         self.bytes[2]
@@ -249,8 +262,11 @@ impl<'a> Run<'a> {
         if index == self.count() {
             return self.bytes.len();
         }
-        let mut at = self.items_at() + self.offset(index / GROUP);
-        for _ in 0..index % GROUP {
+        let (mut at, steps) = match self.flags() & BARE {
+            0 => (self.items_at() + self.offset(index / GROUP), index % GROUP),
+            _ => (HEADER, index),
+        };
+        for _ in 0..steps {
             at = self.item_end(at);
         }
         at
@@ -294,8 +310,8 @@ impl<'a> Run<'a> {
     /// Index and item by name.
     #[inline]
     pub fn lookup(self, name: Cell<'_>) -> Option<(usize, Item<'a>)> {
-        if self.flags() & TAGGED == 0 {
-            return self.iter().enumerate().find(|(_, item)| item.name == name);
+        if !has_tags(self.flags()) {
+            return self.walk_to(name);
         }
         let wanted = LOW_BITS * u64::from(tag(name));
         for group in 0..self.count().div_ceil(GROUP) {
@@ -308,6 +324,22 @@ impl<'a> Run<'a> {
                 }
                 hits &= hits - 1;
             }
+        }
+        None
+    }
+
+    /// [`Run::lookup`] where there are no tags.
+    fn walk_to(self, name: Cell<'_>) -> Option<(usize, Item<'a>)> {
+        let mut at = self.items_at();
+        for index in 0..self.count() {
+            let name_at = match self.bytes[at] {
+                cell::EXPIRY => at + EXPIRY_LEN,
+                _ => at,
+            };
+            if cell::is_at(self.bytes, name_at, name) {
+                return Some((index, self.item_at(at).0));
+            }
+            at = self.item_end(at);
         }
         None
     }
@@ -358,9 +390,9 @@ impl<'a> Run<'a> {
             let start = at;
             let (item, end) = self.item_at(start);
             at = end;
-            let tag = match flags & TAGGED {
-                0 => 0,
-                _ => self.bytes[tag_at(flags, index)],
+            let tag = match has_tags(flags) {
+                true => self.bytes[tag_at(flags, index)],
+                false => 0,
             };
             Packed {
                 item,
