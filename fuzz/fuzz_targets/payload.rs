@@ -1,14 +1,14 @@
-//! Any bytes as the value of a RESTORE: nothing panics or takes memory that their length does not justify, and a
-//! string or a hash that is accepted survives DUMP and RESTORE.
+//! Any bytes as the value of a RESTORE: nothing panics or takes memory that their length does not justify.
+//! A string, a hash or a set that is accepted survives DUMP and RESTORE.
 
 #![no_main]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use keyspace::collection::cell::Cell;
 use keyspace::collection::run::Item;
-use keyspace::{Keyspace, Options};
+use keyspace::{Keyspace, Kind, Options};
 use libfuzzer_sys::fuzz_target;
 use rdb::packed::ListpackBuilder;
 use rdb::{Attributes, Collection, Element, Payload, Typed, Writer, dump_string, lzf};
@@ -19,9 +19,10 @@ type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
 enum Value {
     String(Vec<u8>),
     Hash(Fields),
+    Set(BTreeSet<Vec<u8>>),
 }
 
-/// Makes hashes; those beyond 64 bytes are trees.
+/// Makes collections; those beyond 64 bytes are trees.
 fn keyspace() -> &'static Keyspace {
     static KEYSPACE: OnceLock<Keyspace> = OnceLock::new();
     KEYSPACE.get_or_init(|| {
@@ -41,14 +42,27 @@ fn keyspace() -> &'static Keyspace {
 /// The value of a payload, as the server reads it.
 fn read(payload: &Payload<'_>, most: usize) -> Option<Value> {
     let mut reader = payload.read();
-    reader.only(&[Collection::Hash]);
+    reader.only(&[Collection::Hash, Collection::Set]);
     let value = match reader.next().ok()?? {
         Typed::Item(rdb::Item::Entry(entry)) => {
             assert!(entry.value.len() <= most);
             Value::String(std::mem::take(entry.value))
         }
+        Typed::Begin { kind: Collection::Set, .. } => {
+            let (mut builder, mut members) = (keyspace().builder(Kind::Set, b"key"), BTreeSet::new());
+            while let Typed::Element(Element::String(member)) = reader.next().ok()?? {
+                assert!(member.len() <= most && members.len() <= most);
+                let is_new = builder.push(&Item::single(Cell::of(member))).is_ok();
+                assert_eq!(is_new, members.insert(member.to_vec()));
+                if !is_new {
+                    return None;
+                }
+            }
+            assert_eq!(builder.len(), members.len() as u64);
+            Value::Set(members)
+        }
         Typed::Begin { .. } => {
-            let (mut builder, mut fields) = (keyspace().hash_builder(b"key"), Fields::new());
+            let (mut builder, mut fields) = (keyspace().builder(Kind::Hash, b"key"), Fields::new());
             while let Typed::Element(Element::Field { field, value, expiry_ms }) = reader.next().ok()?? {
                 assert!(field.len() <= most && value.len() <= most && fields.len() <= most);
                 let item = Item::pair(Cell::of(field), Cell::of(value)).with_expiry(expiry_ms);
@@ -72,6 +86,7 @@ fn dump(value: &Value, packs: bool) -> std::io::Result<Vec<u8>> {
     let fields = match value {
         Value::String(bytes) => return Ok(dump_string(bytes, packs)),
         Value::Hash(fields) => fields,
+        Value::Set(members) => return dump_set(members, packs),
     };
     let mut writer = Writer::payload(0, packs);
     let attributes = Attributes::default();
@@ -90,6 +105,27 @@ fn dump(value: &Value, packs: bool) -> std::io::Result<Vec<u8>> {
         writer.end()?;
     } else {
         return dump(value, true);
+    }
+    Ok(writer.end_payload())
+}
+
+/// The payload of a set; `packs` one of integers.
+fn dump_set(members: &BTreeSet<Vec<u8>>, packs: bool) -> std::io::Result<Vec<u8>> {
+    let mut writer = Writer::payload(0, packs);
+    let attributes = Attributes::default();
+    let integers = members.iter().map(|member| resp::parse_i64(member));
+    match integers.collect::<Option<Vec<_>>>() {
+        Some(mut integers) if packs || members.is_empty() => {
+            integers.sort_unstable();
+            writer.integers(b"", &integers, attributes)?;
+        }
+        _ => {
+            writer.begin(b"", Collection::Set, members.len() as u64, attributes)?;
+            for member in members {
+                writer.element(Element::String(member))?;
+            }
+            writer.end()?;
+        }
     }
     Ok(writer.end_payload())
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize,
 use std::sync::{Arc, OnceLock};
 
 use crate::collection::any::{Moment, Pieces, SMALL_BYTES};
-use crate::collection::build::HashBuilder;
+use crate::collection::build::Builder;
 use crate::database::Database;
 use crate::entry::Kind;
 use crate::entry::cold::COLD_MIN_BYTES;
@@ -122,12 +122,15 @@ impl Keyspace {
         self.shared.small_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Makes a hash for a key, outside of any lock. [`crate::Detached::hash`] is what the key is given.
-    pub fn hash_builder(&self, key: &[u8]) -> HashBuilder {
+    /// Makes a collection for a key, outside of any lock. The key is given [`crate::Detached::built`].
+    ///
+    /// # Panics
+    /// There are no collections of this kind.
+    pub fn builder(&self, kind: Kind, key: &[u8]) -> Builder {
         let small_bytes = self.shared.small_bytes.load(Ordering::Relaxed);
-        // A seed of its own: the order of fields in one hash tells nothing about the order in another.
+        // A seed of its own: the order of items in one collection tells nothing about the order in another.
         let seed = Seed::new(self.shared.seed.hash(key));
-        HashBuilder::new(small_bytes, self.shared.leaf_max(), seed)
+        Builder::new(kind, small_bytes, self.shared.leaf_max(), seed)
     }
 
     /// The records of a tree of a log, to be put together again.

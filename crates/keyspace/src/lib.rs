@@ -31,6 +31,7 @@ mod slot;
 mod snapshot;
 mod turn;
 
+pub use collection::items::{AllItems, AnyItems, HashRef, ItemsRef, LeafPlace, SetRef};
 pub use database::{Database, Locked, Position};
 pub use entry::cold::{COLD_MIN_BYTES, ColdValue};
 pub use entry::overwritten::Overwritten;
@@ -42,8 +43,8 @@ pub use large::{Large, LargeValue, Lent};
 pub use observe::{Change, ChangeKind, ItemsExpired, Observer, reason};
 pub use records::{Record, RecordValue, Records};
 pub use shard::{
-    Detached, EMPTY_HASH, EntryMut, EntryRef, Expiry, Guard, HASH, HashFields, HashRef, LeafPlace,
-    New, Offloading, Overhead,
+    Detached, EMPTY_HASH, EMPTY_SET, EntryMut, EntryRef, Expiry, Guard, HASH, New, Offloading,
+    Overhead, SET,
 };
 pub use shard_set::{MAX_SHARDS, ShardId, ShardSet};
 pub use slot::{SLOTS, all_slots, slot};

@@ -8,7 +8,7 @@ use keyspace::Seed;
 use keyspace::collection::Base;
 use keyspace::collection::any::{Collection, Pieces};
 use keyspace::collection::cell::Cell;
-use keyspace::collection::kind::Fields;
+use keyspace::collection::kind::LeafKind;
 use keyspace::collection::log::edits::Edits;
 use keyspace::collection::log::leaf::LeafRecord;
 use keyspace::collection::log::ledger::Ledger;
@@ -164,8 +164,8 @@ impl Log {
     }
 
     /// Puts the tree together. Its account begins anew.
-    fn replay(&self, keyspace: &Keyspace) -> (Collection, Vec<Base>) {
-        let mut pieces: Pieces = keyspace.pieces(Kind::Hash, SEED);
+    fn replay(&self, keyspace: &Keyspace, kind: Kind) -> (Collection, Vec<Base>) {
+        let mut pieces: Pieces = keyspace.pieces(kind, SEED);
         let mut lost = Vec::new();
         for (&at, record) in &self.records {
             match record {
@@ -184,12 +184,26 @@ impl Log {
 }
 
 fn contents(tree: &Collection) -> Model {
-    let Collection::Hash(tree) = tree;
+    match tree {
+        Collection::Hash(tree) => items(tree),
+        Collection::Set(tree) => items(tree),
+    }
+}
+
+fn verify(tree: &Collection) {
+    match tree {
+        Collection::Hash(tree) => tree.verify(),
+        Collection::Set(tree) => tree.verify(),
+    }
+}
+
+/// The items of a tree; a member of a set counts as a field without a value.
+fn items<K: LeafKind>(tree: &Tree<K>) -> Model {
     tree.verify();
     let text = |cell: Cell<'_>| cell.text(&mut [0; 20]).to_vec();
     let view = tree.view();
     let items = view.iter().map(|item| {
-        let value = text(item.value.expect("pairs"));
+        let value = item.value.map_or(Vec::new(), text);
         (text(item.name), (value, item.expiry))
     });
     let items: Model = items.collect();
@@ -198,9 +212,12 @@ fn contents(tree: &Collection) -> Model {
 }
 
 fn shares(tree: &Collection) -> HashMap<u64, u64> {
-    let Collection::Hash(tree) = tree;
+    let leaves = match tree {
+        Collection::Hash(tree) => tree.view().leaves(&Default::default()),
+        Collection::Set(tree) => tree.view().leaves(&Default::default()),
+    };
     let mut shares = HashMap::new();
-    for leaf in tree.view().leaves(&Default::default()) {
+    for leaf in leaves {
         *shares.entry(leaf.base().at).or_default() += u64::from(leaf.base().share);
     }
     shares
@@ -221,6 +238,7 @@ fn keyspace() -> Keyspace {
 
 /// A tree, its log, and what should be in it.
 struct World {
+    kind: Kind,
     keyspace: Keyspace,
     random: Random,
     log: Log,
@@ -232,14 +250,12 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64) -> World {
+    fn new(kind: Kind, seed: u64) -> World {
         let mut log = Log::new();
-        let fields = Fields {
-            seed: Seed::new(SEED),
-        };
-        let tree = Collection::Hash(Tree::new(fields, LEAF_MAX));
+        let tree = Collection::new(kind, Seed::new(SEED), LEAF_MAX);
         log.begin(&tree);
         World {
+            kind,
             keyspace: keyspace(),
             random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             log,
@@ -303,34 +319,40 @@ impl World {
 
     /// One record of edits; of four, so many are removals.
     fn edit(&mut self, removals: u64) {
+        let kind = self.kind;
         let mut edits = Edits::default();
         for _ in 0..=self.random.below(3) {
-            let name = format!("f{}", self.random.below(60)).into_bytes();
+            let number = self.random.below(60);
+            // Half of the members of a set are integers.
+            let is_integer = kind == Kind::Set && number < 30;
+            let letter = if is_integer { "" } else { "f" };
+            let name = format!("{letter}{number}").into_bytes();
             self.warm(&name);
-            let Collection::Hash(hash) = &mut self.tree;
-            if self.random.below(5) == 0 {
+            let tree = &mut self.tree;
+            if kind == Kind::Hash && self.random.below(5) == 0 {
                 let expires = self.random.below(2) == 0;
                 let expiry = expires.then(|| self.now + self.random.below(100));
-                if hash.reschedule(Cell::of(&name), expiry) {
+                if tree.reschedule(Cell::of(&name), expiry) {
                     edits.reschedule(Cell::of(&name), expiry);
                     self.model.get_mut(&name).expect("in both").1 = expiry;
                 }
             } else if self.random.below(4) < removals {
-                if hash.remove_name(Cell::of(&name)) {
+                if tree.remove_name(Cell::of(&name)) {
                     edits.remove(Cell::of(&name));
                 }
                 self.model.remove(&name);
             } else {
-                let expires = self.random.below(3) == 0;
+                let expires = kind == Kind::Hash && self.random.below(3) == 0;
                 let expiry = expires.then(|| self.now + self.random.below(100));
                 // An expiry takes seven bytes.
                 let longest = if expires { 2 } else { 9 };
                 let value = vec![b'v'; self.random.below(longest) as usize];
-                let item = Item {
-                    expiry,
-                    ..Item::pair(Cell::of(&name), Cell::of(&value))
+                let (item, value) = match kind {
+                    Kind::Set => (Item::single(Cell::of(&name)), Vec::new()),
+                    _ => (Item::pair(Cell::of(&name), Cell::of(&value)), value.clone()),
                 };
-                hash.set(&item);
+                let item = Item { expiry, ..item };
+                tree.set(&item);
                 edits.set(&item);
                 self.model.insert(name, (value, expiry));
             }
@@ -338,29 +360,30 @@ impl World {
         if !edits.is_empty() {
             self.log.append(Record::Edit(edits.bytes().to_vec()));
         }
-        let Collection::Hash(hash) = &mut self.tree;
-        hash.tell_lost();
-        hash.verify();
+        self.tree.tell_lost();
+        verify(&self.tree);
     }
 
     /// Removes what has expired, as a shard does it: a few leaves and a record at a time.
     fn expire(&mut self) {
         self.now += self.random.below(20);
-        let (now, Collection::Hash(hash)) = (self.now, &mut self.tree);
+        let now = self.now;
         loop {
             let mut edits = Edits::default();
-            let looked_at = hash.remove_due(now, 2, &mut |item| edits.remove(item.name));
+            let looked_at = self
+                .tree
+                .remove_due(now, 2, &mut |item| edits.remove(item.name));
             if !edits.is_empty() {
                 self.log.append(Record::Edit(edits.bytes().to_vec()));
             }
-            hash.tell_lost();
+            self.tree.tell_lost();
             if looked_at < 2 {
                 break;
             }
         }
         self.model
             .retain(|_, (_, expiry)| expiry.is_none_or(|at| now <= at));
-        assert!(hash.next_due().is_none_or(|at| at >= now));
+        assert!(self.tree.next_due().is_none_or(|at| at >= now));
     }
 
     fn compact(&mut self) {
@@ -368,14 +391,14 @@ impl World {
         let to = (from + self.random.below(30)).min(self.log.next);
         self.log.compact(&self.tree, from, to);
         // A crash before the records are dropped.
-        let (early, _) = self.log.replay(&self.keyspace);
+        let (early, _) = self.log.replay(&self.keyspace, self.kind);
         assert_eq!(contents(&early), self.model);
         self.log.drop_records(from, to);
     }
 
     /// The tree that the log has takes the place of the other. The account is what replay says.
     fn start_again(&mut self) {
-        let (again, lost) = self.log.replay(&self.keyspace);
+        let (again, lost) = self.log.replay(&self.keyspace, self.kind);
         let records = self.log.records.iter();
         let leaves = records.filter_map(|(&at, record)| match record {
             Record::Leaf(bytes) => Some((at, bytes.len() as u64)),
@@ -393,7 +416,7 @@ impl World {
     }
 
     fn check(&self) {
-        let (again, _) = self.log.replay(&self.keyspace);
+        let (again, _) = self.log.replay(&self.keyspace, self.kind);
         assert_eq!(contents(&again), self.model);
         for (at, share) in shares(&self.tree) {
             let left = self.log.account.rests_on(at);
@@ -405,8 +428,8 @@ impl World {
     }
 }
 
-fn run(seed: u64, steps: u64) {
-    let mut world = World::new(seed);
+fn run(kind: Kind, seed: u64, steps: u64) {
+    let mut world = World::new(kind, seed);
     // The size to which the hash tends changes now and then.
     let mut removals = 1;
     for step in 0..steps {
@@ -454,7 +477,8 @@ fn run(seed: u64, steps: u64) {
 #[test]
 fn a_tree_comes_back_from_its_records_whatever_is_compacted() {
     for seed in 1..=60 {
-        run(seed, 300);
+        run(Kind::Hash, seed, 300);
+        run(Kind::Set, seed, 300);
     }
 }
 
@@ -462,12 +486,7 @@ fn a_tree_comes_back_from_its_records_whatever_is_compacted() {
 /// that takes a part of it.
 #[test]
 fn a_leaf_takes_any_part_of_a_tile_of_several_levels() {
-    let empty = || {
-        let fields = Fields {
-            seed: Seed::new(SEED),
-        };
-        Tree::new(fields, LEAF_MAX)
-    };
+    let empty = || Collection::new(Kind::Hash, Seed::new(SEED), LEAF_MAX);
     let names: Vec<_> = (0..900).map(|number| format!("f{number}")).collect();
     let (mut edits, mut model) = (Edits::default(), Model::new());
     for name in &names {
@@ -475,7 +494,7 @@ fn a_leaf_takes_any_part_of_a_tile_of_several_levels() {
         model.insert(name.clone().into_bytes(), (b"value".to_vec(), None));
     }
     let mut log = Log::new();
-    log.begin(&Collection::Hash(empty()));
+    log.begin(&empty());
     log.append(Record::Edit(edits.bytes().to_vec()));
     let mut other = empty();
     for name in names.iter().rev() {
@@ -486,12 +505,12 @@ fn a_leaf_takes_any_part_of_a_tile_of_several_levels() {
         parts.push(contents.to_vec());
         Some(Base { at: 9, share: 9 })
     };
-    assert!(Collection::Hash(other).write_leaves(&mut Vec::new(), &mut keep));
+    assert!(other.write_leaves(&mut Vec::new(), &mut keep));
     assert!(parts.len() > 64 * 3, "{}", parts.len());
     let (from, keyspace) = (log.next, keyspace());
     for part in parts {
         log.append(Record::Leaf(part));
-        let (tree, _) = log.replay(&keyspace);
+        let (tree, _) = log.replay(&keyspace, Kind::Hash);
         assert_eq!(contents(&tree), model);
         log.drop_records(from, log.next);
     }

@@ -41,6 +41,8 @@ pub(crate) const STRING: u8 = 0;
 pub(crate) const TIMED_HASH: u8 = 24;
 /// The type of a hash in a listpack.
 pub(crate) const HASH_LISTPACK: u8 = 16;
+/// A set of integers.
+pub(crate) const SET_INTSET: u8 = 11;
 /// The types of values that modules made, which begin with the number of the module.
 pub(crate) const MODULE: u8 = 6;
 pub(crate) const MODULE_2: u8 = 7;

@@ -8,12 +8,12 @@ use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 
 use crate::format::{
-    HASH_LISTPACK, MAGIC, STRING, TIMED_HASH, TIMED_VERSION, WRITTEN_VERSION, encoding, length,
-    opcode,
+    HASH_LISTPACK, MAGIC, SET_INTSET, STRING, TIMED_HASH, TIMED_VERSION, WRITTEN_VERSION, encoding,
+    length, opcode,
 };
 use crate::kinds::{Collection, Element, TIME_END};
 use crate::lzf::{self, Compressor};
-use crate::packed::ListpackBuilder;
+use crate::packed::{ListpackBuilder, intset_of};
 use crate::sink::Sink;
 
 /// Strings of more bytes than this are compressed.
@@ -207,6 +207,20 @@ impl<W: Write> Writer<W> {
     ) -> io::Result<()> {
         self.key_of(HASH_LISTPACK, key, attributes)?;
         self.string(listpack.listpack())
+    }
+
+    /// A key whose value is a set of a few integers, which ascend.
+    ///
+    /// # Errors
+    /// See [`Writer::new`].
+    pub fn integers(
+        &mut self,
+        key: &[u8],
+        integers: &[i64],
+        attributes: Attributes,
+    ) -> io::Result<()> {
+        self.key_of(SET_INTSET, key, attributes)?;
+        self.string(&intset_of(integers))
     }
 
     /// A key whose value is a collection of so many elements, which come next.

@@ -342,9 +342,10 @@ pub(crate) const DUMP_APART_BYTES: usize = 1 << 20;
 /// Fields of a hash that are written or read between two looks at whether to go on.
 pub(crate) const SNAPSHOT_FIELDS: usize = 512;
 
-/// Fields of a hash, and bytes of a field or a value, up to which it is written packed: Redis' default
-/// limits.
+/// Fields of a hash, and bytes of a field or a value, up to which it is written packed, and members of a set
+/// of integers: Redis' default limits.
 pub(crate) const PACKED_ENTRIES: u64 = 512;
+pub(crate) const PACKED_INTEGERS: u64 = 512;
 pub(crate) const PACKED_VALUE_BYTES: usize = 64;
 
 /// How long a log that is to end waits for large values of which nothing arrives, and how often it looks.

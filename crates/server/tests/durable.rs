@@ -44,7 +44,7 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
     let (one, two, three) = (key(random), key(random), key(random));
     let number = random.u32(..1000);
     let db = random.u32(..4);
-    let words = match random.u32(..38) {
+    let words = match random.u32(..43) {
         0 => format!("SELECT {db}"),
         1 | 2 => format!("SET {one} {number}"),
         3 => format!("SET {one} {number} EX 10000"),
@@ -76,6 +76,7 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
         28 if number < 300 => format!("SWAPDB {db} {}", random.u32(..4)),
         29 => format!("SETRANGE {one} {} {two}", 17 * number),
         30..36 => hash_request(random),
+        36..41 => set_request(random),
         _ => rare_request(random, &one, &two),
     };
     words
@@ -133,6 +134,38 @@ fn hash_request(random: &mut fastrand::Rng) -> String {
         15 => format!("DEL {one}"),
         16 => format!("EXPIRE {one} 5000"),
         17 => format!("RESTORE {one} 0 {HASH_PAYLOAD} REPLACE"),
+        _ => format!("MOVE {one} {}", random.u32(..4)),
+    }
+}
+
+/// What DUMP gives of a set of two members.
+const SET_PAYLOAD: &str = "\x02\x02\x04m301\x04text\x0a\x00t\x1fk\x01\x1e,b&";
+
+/// A request over a few sets, of which some are trees.
+fn set_request(random: &mut fastrand::Rng) -> String {
+    let key = |random: &mut fastrand::Rng| format!("set:{}", random.u32(..10));
+    let (one, two, three) = (key(random), key(random), key(random));
+    let number = random.u32(..400);
+    match random.u32(..20) {
+        0..5 => format!("SADD {one} {number} member:{number}"),
+        5 | 6 => {
+            let members = (number..number + 60).map(|number| format!(" {number} many:{number}"));
+            format!("SADD {one}{}", members.collect::<String>())
+        }
+        7 => format!("SREM {one} {number} member:{number} {}", number + 1),
+        8 => {
+            let members = (0..400).map(|number| format!(" {number} many:{number}"));
+            format!("SREM {one}{}", members.collect::<String>())
+        }
+        9 | 10 => format!("SMOVE {one} {two} {number}"),
+        11 => format!("SPOP {one}"),
+        12 => format!("SPOP {one} {}", random.u32(..50)),
+        13 => format!("SINTERSTORE {one} {two} {three}"),
+        14 => format!("SUNIONSTORE {one} {two} {three}"),
+        15 => format!("SDIFFSTORE {one} {two} {three}"),
+        16 => format!("COPY {one} {two} REPLACE"),
+        17 => format!("RENAME {one} {two}"),
+        18 => format!("RESTORE {one} 0 {SET_PAYLOAD} REPLACE"),
         _ => format!("MOVE {one} {}", random.u32(..4)),
     }
 }

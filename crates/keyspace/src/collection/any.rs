@@ -2,14 +2,14 @@
 
 use super::cell::{Cell, DECIMAL_MAX};
 use super::clones::Frozen;
-use super::kind::{Edge, Fields, LeafKind};
+use super::kind::{Edge, Fields, LeafKind, Members};
 use super::log::edits;
 use super::log::leaf::LeafRecord;
 use super::log::ledger::{Descriptor, Logged};
 use super::log::tiles::Tiles;
 use super::node::Base;
 use super::run::{Damage, Item, PAIRS};
-use super::tree::{LEAF_MAX, Leaving, Tree};
+use super::tree::{LEAF_MAX, Leaving, Put, Tree};
 use crate::entry::Kind;
 use crate::hash::Seed;
 
@@ -21,6 +21,8 @@ pub const SMALL_BYTES: usize = 4096;
 pub enum Collection {
     /// A hash.
     Hash(Tree<Fields>),
+    /// A set.
+    Set(Tree<Members>),
 }
 
 /// A collection at one moment.
@@ -28,6 +30,8 @@ pub enum Collection {
 pub enum Moment {
     /// A hash.
     Hash(Frozen<Fields>),
+    /// A set.
+    Set(Frozen<Members>),
 }
 
 /// The records of a collection, put together while a log is replayed.
@@ -35,15 +39,82 @@ pub enum Moment {
 pub enum Pieces {
     /// Of a hash.
     Hash(Tiles<Fields>),
+    /// Of a set.
+    Set(Tiles<Members>),
+}
+
+/// What one of the enums above says of its content, whatever it is: `each!(Collection, value, tree => ...)`.
+macro_rules! each {
+    ($of:ident, $value:expr, $inner:ident => $result:expr) => {
+        match $value {
+            $of::Hash($inner) => $result,
+            $of::Set($inner) => $result,
+        }
+    };
 }
 
 /// Puts the contents of a leaf record into a log. Returns what the leaf rests on then; `None` if there is no
 /// room.
 pub type WriteLeaf<'w> = &'w mut dyn FnMut(&[u8]) -> Option<Base>;
 
-fn fields(seed: u64) -> Fields {
-    let seed = Seed::new(seed);
-    Fields { seed }
+/// A kind whose trees an entry may hold.
+pub trait Held: LeafKind + Sized + 'static {
+    /// What it is to a key.
+    const KIND: Kind;
+
+    /// The tree; `None` if it is of another kind.
+    fn tree(collection: &Collection) -> Option<&Tree<Self>>;
+
+    /// The tree at a moment; `None` if it is of another kind.
+    fn frozen(moment: &Moment) -> Option<&Frozen<Self>>;
+}
+
+impl Held for Fields {
+    const KIND: Kind = Kind::Hash;
+
+    fn tree(collection: &Collection) -> Option<&Tree<Fields>> {
+        match collection {
+            Collection::Hash(tree) => Some(tree),
+            Collection::Set(_) => None,
+        }
+    }
+
+    fn frozen(moment: &Moment) -> Option<&Frozen<Fields>> {
+        match moment {
+            Moment::Hash(frozen) => Some(frozen),
+            Moment::Set(_) => None,
+        }
+    }
+}
+
+impl Held for Members {
+    const KIND: Kind = Kind::Set;
+
+    fn tree(collection: &Collection) -> Option<&Tree<Members>> {
+        match collection {
+            Collection::Set(tree) => Some(tree),
+            Collection::Hash(_) => None,
+        }
+    }
+
+    fn frozen(moment: &Moment) -> Option<&Frozen<Members>> {
+        match moment {
+            Moment::Set(frozen) => Some(frozen),
+            Moment::Hash(_) => None,
+        }
+    }
+}
+
+/// Flags of the runs of a kind.
+///
+/// # Panics
+/// There are no runs of this kind.
+pub fn run_flags(kind: Kind) -> u8 {
+    match kind {
+        Kind::Hash => Fields::FLAGS,
+        Kind::Set => Members::FLAGS,
+        kind => unreachable!("there are no runs of kind {kind:?}"),
+    }
 }
 
 impl Collection {
@@ -52,23 +123,51 @@ impl Collection {
     /// # Panics
     /// There are no trees of this kind.
     pub(crate) fn unfilled(kind: Kind, descriptor: Descriptor) -> Collection {
+        Collection::new(kind, Seed::new(descriptor.seed), LEAF_MAX)
+    }
+
+    /// A collection without items, whose leaves have up to `leaf_max` bytes.
+    ///
+    /// # Panics
+    /// There are no trees of this kind.
+    pub fn new(kind: Kind, seed: Seed, leaf_max: usize) -> Collection {
         match kind {
-            Kind::Hash => Collection::Hash(Tree::new(fields(descriptor.seed), LEAF_MAX)),
+            Kind::Hash => Collection::Hash(Tree::new(Fields { seed }, leaf_max)),
+            Kind::Set => Collection::Set(Tree::new(Members { seed }, leaf_max)),
             kind => unreachable!("there are no trees of kind {kind:?}"),
         }
     }
 
+    /// Sets an item: one of the same name is replaced.
+    pub fn set(&mut self, item: &Item<'_>) -> Put {
+        each!(Collection, self, tree => tree.set(item))
+    }
+
+    /// Removes the item of a name; whether there was one.
+    pub fn remove_name(&mut self, name: Cell<'_>) -> bool {
+        each!(Collection, self, tree => tree.remove_name(name))
+    }
+
+    /// Lets an item expire at this time (Unix, ms), or never; whether there is one.
+    pub fn reschedule(&mut self, name: Cell<'_>, expiry: Option<u64>) -> bool {
+        each!(Collection, self, tree => tree.reschedule(name, expiry))
+    }
+
+    /// Reports what nothing rests on any more since it was last called.
+    pub fn tell_lost(&mut self) {
+        each!(Collection, self, tree => tree.tell_lost());
+    }
+
     /// Bytes of memory, without what only moments need.
     pub fn bytes(&self) -> usize {
-        match self {
-            Collection::Hash(tree) => tree.bytes(),
-        }
+        each!(Collection, self, tree => tree.bytes())
     }
 
     /// This moment of it, in O(1).
     pub fn freeze(&mut self) -> Moment {
         match self {
             Collection::Hash(tree) => Moment::Hash(tree.freeze()),
+            Collection::Set(tree) => Moment::Set(tree.freeze()),
         }
     }
 
@@ -76,86 +175,64 @@ impl Collection {
     pub fn copy(&self) -> Collection {
         match self {
             Collection::Hash(tree) => Collection::Hash(tree.copy()),
+            Collection::Set(tree) => Collection::Set(tree.copy()),
         }
     }
 
     /// How many items there are.
     pub fn count(&self) -> u64 {
-        match self {
-            Collection::Hash(tree) => tree.count(),
-        }
+        each!(Collection, self, tree => tree.count())
     }
 
     /// A time at or before which no item expires; none expires at all if there is none.
     #[inline]
     pub fn next_due(&self) -> Option<u64> {
-        match self {
-            Collection::Hash(tree) => tree.next_due(),
-        }
+        each!(Collection, self, tree => tree.next_due())
     }
 
     /// Removes items that have expired at `now`: see [`Tree::remove_due`].
-    pub(crate) fn remove_due(
-        &mut self,
-        now: u64,
-        most: usize,
-        visit: &mut dyn FnMut(&Item<'_>),
-    ) -> usize {
-        match self {
-            Collection::Hash(tree) => {
-                let looked_at = tree.remove_due(now, most, visit);
-                tree.tell_lost();
-                looked_at
-            }
-        }
+    pub fn remove_due(&mut self, now: u64, most: usize, visit: &mut dyn FnMut(&Item<'_>)) -> usize {
+        let looked_at = each!(Collection, self, tree => tree.remove_due(now, most, visit));
+        self.tell_lost();
+        looked_at
     }
 
     /// Whether an item has not expired at `now`.
     pub(crate) fn has_live_item(&self, now: u64) -> bool {
-        match self {
-            Collection::Hash(tree) => tree.view().iter().any(|item| !item.is_due(now)),
-        }
+        each!(Collection, self, tree => tree.view().iter().any(|item| !item.is_due(now)))
     }
 
     /// What its log knows of it.
     #[inline]
     pub fn logged(&self) -> &Logged {
-        match self {
-            Collection::Hash(tree) => &tree.logged,
-        }
+        each!(Collection, self, tree => &tree.logged)
     }
 
     /// What the record of its key has in its place; `None` if its leaves are not in the log.
     pub fn descriptor(&self) -> Option<Descriptor> {
         let (instance, _) = self.logged().place()?;
-        let seed = match self {
-            Collection::Hash(tree) => tree.kind.seed.random(),
-        };
+        let seed = self.seed();
         Some(Descriptor { instance, seed })
+    }
+
+    /// The seed of the order keys.
+    fn seed(&self) -> u64 {
+        each!(Collection, self, tree => tree.kind.seed.random())
     }
 
     /// Writes all leaves. What no leaf rests on any more is appended to `lost`. Returns false if there is no
     /// room for all.
     pub fn write_leaves(&self, lost: &mut Vec<Base>, write: WriteLeaf<'_>) -> bool {
-        match self {
-            Collection::Hash(tree) => {
-                let seed = tree.kind.seed.random();
-                let all = (&Edge::default(), None);
-                tree.write_leaves(seed, all, None, &|_| true, lost, write)
-            }
-        }
+        let (seed, all) = (self.seed(), (&Edge::default(), None));
+        each!(Collection, self, tree => tree.write_leaves(seed, all, None, &|_| true, lost, write))
     }
 
     /// Notes what all leaves rest on, in their order.
     pub fn set_bases(&self, bases: impl IntoIterator<Item = Base>) {
-        match self {
-            Collection::Hash(tree) => {
-                let leaves = tree.view().leaves(&Edge::default());
-                leaves
-                    .zip(bases)
-                    .for_each(|(leaf, base)| leaf.set_whole_base(base));
-            }
-        }
+        let leaves = each!(Collection, self, tree => tree.view().leaves(&Edge::default()));
+        leaves
+            .zip(bases)
+            .for_each(|(leaf, base)| leaf.set_whole_base(base));
     }
 
     /// Writes the leaves that a leaf record of the log at `at` is still needed for: those in its range that
@@ -168,17 +245,10 @@ impl Collection {
         write: WriteLeaf<'_>,
     ) -> bool {
         let (from, to) = (&record.from, record.to.as_ref());
-        let known = Some((at, record));
-        match self {
-            Collection::Hash(tree) => tree.write_leaves(
-                record.seed,
-                (from, to),
-                known,
-                &|base| base <= at,
-                lost,
-                write,
-            ),
-        }
+        let (known, is_stale) = (Some((at, record)), |base| base <= at);
+        each!(Collection, self, tree => {
+            tree.write_leaves(record.seed, (from, to), known, &is_stale, lost, write)
+        })
     }
 
     /// Writes the leaves that a record of edits at `at` is still needed for: those that cover its names and
@@ -193,58 +263,46 @@ impl Collection {
         lost: &mut Vec<Base>,
         write: WriteLeaf<'_>,
     ) -> Result<bool, Damage> {
-        match self {
-            Collection::Hash(tree) => {
-                tree.write_amended(tree.kind.seed.random(), at, bytes, lost, write)
-            }
-        }
+        let seed = self.seed();
+        each!(Collection, self, tree => tree.write_amended(seed, at, bytes, lost, write))
     }
 
     /// Writes the leaf that begins at an order key. As [`Collection::write_leaves`].
     pub fn write_leaf(&self, order: u128, lost: &mut Vec<Base>, write: WriteLeaf<'_>) -> bool {
         let edge = Edge::before(order);
         let range = (&edge, Some(&edge));
-        match self {
-            Collection::Hash(tree) => {
-                let seed = tree.kind.seed.random();
-                tree.write_leaves(seed, range, None, &|_| true, lost, write)
-            }
-        }
+        let seed = self.seed();
+        each!(Collection, self, tree => tree.write_leaves(seed, range, None, &|_| true, lost, write))
     }
 
     /// How many leaves are in the log alone. See [`super::tree`].
     pub fn cold_leaves(&self) -> usize {
-        match self {
-            Collection::Hash(tree) => tree.cold_leaves(),
-        }
+        each!(Collection, self, tree => tree.cold_leaves())
     }
 
     /// The record of the leaf that covers a name, if it is in the log alone.
     pub fn cold_record(&self, name: Cell<'_>) -> Option<Base> {
-        match self {
-            Collection::Hash(tree) => tree.cold_record(name),
-        }
+        each!(Collection, self, tree => tree.cold_record(name))
     }
 
     /// The records of all leaves that are in the log alone.
     pub fn cold_records(&self) -> impl Iterator<Item = Base> {
-        match self {
-            Collection::Hash(tree) => tree.cold_records(),
-        }
+        let (fields, members) = match self {
+            Collection::Hash(tree) => (Some(tree.cold_records()), None),
+            Collection::Set(tree) => (None, Some(tree.cold_records())),
+        };
+        let fields = fields.into_iter().flatten();
+        fields.chain(members.into_iter().flatten())
     }
 
     /// The leaf that is the next to leave memory, of the next `most`.
     pub fn next_leaving(&mut self, most: usize) -> Option<Leaving> {
-        match self {
-            Collection::Hash(tree) => tree.next_leaving(most),
-        }
+        each!(Collection, self, tree => tree.next_leaving(most))
     }
 
     /// Lets the items of a leaf leave memory. See [`Tree::chill`].
     pub fn chill(&mut self, order: u128, record: Base) -> bool {
-        match self {
-            Collection::Hash(tree) => tree.chill(order, record),
-        }
+        each!(Collection, self, tree => tree.chill(order, record))
     }
 
     /// Gives a leaf its items back. See [`Tree::warm`].
@@ -252,9 +310,7 @@ impl Collection {
     /// # Errors
     /// The record makes no sense.
     pub fn warm(&mut self, at: u64, record: &LeafRecord<'_>) -> Result<bool, Damage> {
-        match self {
-            Collection::Hash(tree) => tree.warm(at, record),
-        }
+        each!(Collection, self, tree => tree.warm(at, record))
     }
 
     /// Whether a record of a leaf at `at` is still needed. See [`Collection::replace_leaf`].
@@ -333,19 +389,30 @@ impl<K: LeafKind> Tree<K> {
     }
 }
 
+impl Collection {
+    /// What it is to a key.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Collection::Hash(_) => Kind::Hash,
+            Collection::Set(_) => Kind::Set,
+        }
+    }
+}
+
 impl Pieces {
     /// No record yet.
     pub(crate) fn new(kind: Kind, seed: u64, leaf_max: usize) -> Pieces {
+        let seed = Seed::new(seed);
         match kind {
-            Kind::Hash => Pieces::Hash(Tiles::new(fields(seed), leaf_max)),
+            Kind::Hash => Pieces::Hash(Tiles::new(Fields { seed }, leaf_max)),
+            Kind::Set => Pieces::Set(Tiles::new(Members { seed }, leaf_max)),
             kind => unreachable!("there are no trees of kind {kind:?}"),
         }
     }
 
     /// The seed of the order keys.
     pub fn seed(&self) -> u64 {
-        let Pieces::Hash(tiles) = self;
-        tiles.kind().seed.random()
+        each!(Pieces, self, tiles => tiles.kind().seed.random())
     }
 
     /// Applies a leaf record; `base` is the record. What nothing rests on any more is appended to `lost`.
@@ -361,9 +428,7 @@ impl Pieces {
         if record.seed != self.seed() {
             return Err(Damage::Kind);
         }
-        match self {
-            Pieces::Hash(tiles) => tiles.leaf(record, base, lost),
-        }
+        each!(Pieces, self, tiles => tiles.leaf(record, base, lost))
     }
 
     /// Applies a record of edits.
@@ -371,16 +436,12 @@ impl Pieces {
     /// # Errors
     /// The record makes no sense.
     pub fn edit(&mut self, bytes: &[u8]) -> Result<(), Damage> {
-        match self {
-            Pieces::Hash(tiles) => tiles.edit(bytes),
-        }
+        each!(Pieces, self, tiles => tiles.edit(bytes))
     }
 
     /// Appends what rests on records to `lost`: the collection is not wanted.
     pub fn discard(self, lost: &mut Vec<Base>) {
-        match self {
-            Pieces::Hash(tiles) => tiles.discard(lost),
-        }
+        each!(Pieces, self, tiles => tiles.discard(lost));
     }
 
     /// The collection; `None` if a part of it is missing. What nothing rests on any more is appended to
@@ -388,6 +449,7 @@ impl Pieces {
     pub fn finish(self, lost: &mut Vec<Base>) -> Option<Collection> {
         match self {
             Pieces::Hash(tiles) => tiles.finish(lost).map(Collection::Hash),
+            Pieces::Set(tiles) => tiles.finish(lost).map(Collection::Set),
         }
     }
 }

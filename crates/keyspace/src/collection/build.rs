@@ -1,13 +1,13 @@
-//! A hash that is made as a whole, outside of any lock, and given to a key when it is complete.
+//! A collection that is made as a whole, outside of any lock, and given to a key when it is complete.
 //!
-//! It begins as a run and becomes a tree beyond [`SMALL_BYTES`](super::any::SMALL_BYTES), as a hash of a key
+//! It begins as a run and becomes a tree beyond [`SMALL_BYTES`](super::any::SMALL_BYTES), as one of a key
 //! does.
 
-use super::any::Collection;
+use super::any::{Collection, run_flags};
 use super::cell::Cell;
-use super::kind::{Fields, LeafKind};
 use super::run::{BARE, Item, Run, RunMut};
-use super::tree::{Put, Tree};
+use super::tree::Put;
+use crate::entry::Kind;
 use crate::hash::Seed;
 
 /// Bytes of the buffer of a run at first.
@@ -15,15 +15,18 @@ const FIRST_BYTES: usize = 256;
 
 /// See the module.
 #[derive(Debug)]
-pub struct HashBuilder {
+pub struct Builder {
+    kind: Kind,
     /// Bytes of the longest run.
     small_bytes: usize,
     /// Bytes of the leaves of a tree.
     leaf_max: usize,
     seed: Seed,
-    fields: Built,
-    /// Bytes of the longest field or value.
+    items: Built,
+    /// Bytes of the longest name or value.
     longest: usize,
+    /// Whether all names are integers.
+    is_numeric: bool,
 }
 
 /// What a builder has made.
@@ -35,50 +38,50 @@ pub(crate) enum Built {
     Tree(Box<Collection>),
 }
 
-/// A field came for a second time.
+/// An item came for a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DuplicateField;
+pub struct DuplicateItem;
 
-impl HashBuilder {
-    pub(crate) fn new(small_bytes: usize, leaf_max: usize, seed: Seed) -> HashBuilder {
+impl Builder {
+    pub(crate) fn new(kind: Kind, small_bytes: usize, leaf_max: usize, seed: Seed) -> Builder {
         let mut buffer = vec![0; FIRST_BYTES.min(small_bytes)];
-        buffer[..Run::EMPTY].copy_from_slice(&Run::empty(Fields::FLAGS | BARE));
-        HashBuilder {
+        buffer[..Run::EMPTY].copy_from_slice(&Run::empty(run_flags(kind) | BARE));
+        Builder {
+            kind,
             small_bytes,
             leaf_max,
             seed,
-            fields: Built::Run(buffer, Run::EMPTY),
+            items: Built::Run(buffer, Run::EMPTY),
             longest: 0,
+            is_numeric: true,
         }
     }
 
-    /// Adds a field with its value.
+    /// Adds an item: a field with its value, or a member.
     ///
     /// # Errors
-    /// There is a field of this name. The builder is of no use after that.
-    pub fn push(&mut self, item: &Item<'_>) -> Result<(), DuplicateField> {
+    /// There is an item of this name. The value that a field has after that is any of both.
+    pub fn push(&mut self, item: &Item<'_>) -> Result<(), DuplicateItem> {
         let cells = [Some(item.name), item.value];
         let lengths = cells.into_iter().flatten().map(Cell::text_len);
         self.longest = lengths.fold(self.longest, usize::max);
-        let (buffer, len) = match &mut self.fields {
+        self.is_numeric &= matches!(item.name, Cell::Int(_));
+        let (buffer, len) = match &mut self.items {
             Built::Run(buffer, len) => (buffer, len),
-            Built::Tree(tree) => {
-                let Collection::Hash(tree) = &mut **tree;
-                return added(tree, item);
-            }
+            Built::Tree(tree) => return added(tree, item),
         };
         let run = Run::trusted(&buffer[..*len]);
         if run.find(item.name).is_some() {
-            return Err(DuplicateField);
+            return Err(DuplicateItem);
         }
         let (count, growth) = (run.count(), run.growth(item, None));
         let new_len = growth.map(|growth| len.saturating_add_signed(growth));
         let Some(new_len) = new_len.filter(|&new_len| new_len <= self.small_bytes) else {
             let seed = self.seed.clone();
-            let mut tree = Tree::new(Fields { seed }, self.leaf_max);
+            let mut tree = Collection::new(self.kind, seed, self.leaf_max);
             run.iter().try_for_each(|item| added(&mut tree, &item))?;
             added(&mut tree, item)?;
-            self.fields = Built::Tree(Box::new(Collection::Hash(tree)));
+            self.items = Built::Tree(Box::new(tree));
             return Ok(());
         };
         if new_len > buffer.len() {
@@ -89,9 +92,14 @@ impl HashBuilder {
         Ok(())
     }
 
-    /// How many fields there are.
+    /// What it is made for.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// How many items there are.
     pub fn len(&self) -> u64 {
-        match &self.fields {
+        match &self.items {
             Built::Run(buffer, len) => Run::trusted(&buffer[..*len]).count() as u64,
             Built::Tree(tree) => tree.count(),
         }
@@ -102,9 +110,9 @@ impl HashBuilder {
         self.len() == 0
     }
 
-    /// Removes the fields that have expired at `now` (Unix, ms).
+    /// Removes the items that have expired at `now` (Unix, ms).
     pub fn remove_due(&mut self, now: u64) {
-        match &mut self.fields {
+        match &mut self.items {
             Built::Run(buffer, len) => {
                 let mut run = RunMut::new(buffer, *len);
                 run.remove_due(now, &mut |_| ());
@@ -116,13 +124,18 @@ impl HashBuilder {
         }
     }
 
-    /// Bytes of the longest field or value.
+    /// Whether all names are integers.
+    pub fn is_numeric(&self) -> bool {
+        self.is_numeric
+    }
+
+    /// Bytes of the longest name or value.
     pub fn longest(&self) -> usize {
         self.longest
     }
 
     pub(crate) fn finish(self) -> Built {
-        match self.fields {
+        match self.items {
             Built::Run(mut buffer, len) => {
                 buffer.truncate(len);
                 Built::Run(buffer, len)
@@ -132,9 +145,9 @@ impl HashBuilder {
     }
 }
 
-fn added(tree: &mut Tree<Fields>, item: &Item<'_>) -> Result<(), DuplicateField> {
+fn added(tree: &mut Collection, item: &Item<'_>) -> Result<(), DuplicateItem> {
     match tree.set(item) {
         Put::Added => Ok(()),
-        Put::Replaced => Err(DuplicateField),
+        Put::Replaced => Err(DuplicateItem),
     }
 }

@@ -27,7 +27,7 @@ const SMALL_COUNT: i64 = 54;
 const MEDIUM_LEN: usize = 1 << 14;
 
 /// What a cell holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cell<'a> {
     /// Any bytes.
     Bytes(&'a [u8]),

@@ -6,7 +6,7 @@
 //! | kind | item | order key | in a leaf |
 //! |---|---|---|---|
 //! | [`Fields`] | field, value | hash of the field (64 bits), 0 | as they came, found by tag |
-//! | [`Members`] | member | integers by value, then others by hash | as they came, found by tag |
+//! | [`Members`] | member | an integer, or the hash (64 bits) + 1 | as they came, found by tag |
 //! | [`Scores`] | member, score | score, 8 bytes of member | in order |
 //! | [`Elements`] | element | none: found by rank alone | in order |
 
@@ -132,6 +132,14 @@ pub struct Members {
     pub seed: Seed,
 }
 
+impl Members {
+    /// The order key of an integer.
+    #[inline]
+    pub fn order_of(integer: i64) -> u128 {
+        u128::from(integer as u64 ^ 1 << 63) << 64
+    }
+}
+
 impl LeafKind for Members {
     const FLAGS: u8 = TAGGED;
     const IS_SORTED: bool = false;
@@ -139,8 +147,8 @@ impl LeafKind for Members {
     #[inline]
     fn order(&self, item: &Item<'_>) -> u128 {
         match item.name {
-            Cell::Int(integer) => u128::from(integer as u64 ^ 1 << 63) << 63,
-            Cell::Bytes(_) => 1 << 127 | u128::from(hash(&self.seed, item.name)) << 63,
+            Cell::Int(integer) => Members::order_of(integer),
+            Cell::Bytes(bytes) => u128::from(self.seed.hash(bytes)) << 64 | 1,
         }
     }
 }

@@ -116,14 +116,21 @@ fn is_canonical_integer(bytes: &[u8]) -> bool {
 }
 
 /// How a value was written, as far as OBJECT ENCODING tells two ways to the same bytes apart.
+///
+/// | | string | set | hash |
+/// |---|---|---|---|
+/// | whole | `int`, `embstr` or `raw`, as the bytes are | `intset` | `listpack` |
+/// | decimal | a number that is not `int` | `listpack` | |
+/// | part | `raw` | `hashtable` | `hashtable` |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Form {
     /// As a whole: its bytes say what it is.
     Whole = 0,
-    /// As a decimal number: not `int`, even if it looks like one.
+    /// As a decimal number: not `int`, even if it looks like one. Of a set: with members that are no
+    /// integers.
     Decimal = 1,
-    /// In part: `raw`, however short it is.
+    /// In part: `raw`, however short it is. Of a collection: beyond the limits of the packed encodings.
     Part = 2,
 }
 

@@ -1,223 +1,44 @@
-//! Hashes of a locked shard: a run inside the entry while it is small, else a tree.
+//! Hashes and sets of a locked shard: a run inside the entry while it is small, else a tree.
 //!
 //! ```text
-//!  up to SMALL_BYTES   the value is a run (`collection::run`), fields in the order in which they came
+//!  up to SMALL_BYTES   the value is a run (`collection::run`), items in the order in which they came
 //!  beyond              the value is the address of a tree whose leaves are runs (`collection::tree`)
 //! ```
 //!
-//! A hash that was a tree stays one, however few fields are left. One without fields is removed by its
+//! What was a tree stays one, however few items are left. A collection without items is removed by its
 //! caller.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::view::{EntryMut, EntryRef};
-use crate::collection::any::{Collection, Moment};
+use crate::collection::any::{Collection, Held};
 use crate::collection::cell::Cell;
-use crate::collection::kind::{Edge, Fields, LeafKind};
-use crate::collection::run::{BARE, EXPIRING, Item, Items, Run, RunMut};
-use crate::collection::tree::{Put, Tree};
-use crate::collection::view::{View, Walk};
+use crate::collection::items::{AnyItems, HashRef, ItemsRef, SetRef};
+use crate::collection::kind::{Fields, LeafKind, Members};
+use crate::collection::run::{BARE, EXPIRING, Item, Run, RunMut};
+use crate::collection::tree::Put;
 use crate::entry::{Entry, Form, Kind, NewValue, Stored, Type};
 use crate::hash::Seed;
 
-/// The fields of a hash.
-#[derive(Clone, Copy, Debug)]
-pub enum HashRef<'e> {
-    /// Of a small one.
-    Run(Run<'e>),
-    /// Of a large one.
-    Tree(View<'e, Fields>),
-}
-
-impl<'e> HashRef<'e> {
-    /// The fields of a small hash: bytes that a keyspace has given out.
-    pub fn of_run(bytes: &'e [u8]) -> HashRef<'e> {
-        HashRef::Run(Run::trusted(bytes))
-    }
-
-    fn of(entry: Entry) -> HashRef<'e> {
-        assert!(entry.kind() == Kind::Hash, "a hash is asked for");
-        if entry.is_tree() {
-            let Collection::Hash(tree) = entry.tree();
-            return HashRef::Tree(tree.view());
+/// The items of an entry, whose kind is known.
+#[inline]
+fn items_of<'e, K: Held>(entry: Entry) -> ItemsRef<'e, K> {
+    assert!(entry.kind() == K::KIND, "another kind is asked for");
+    match entry.is_tree() {
+        true => {
+            let tree = K::tree(entry.tree()).expect("it has the kind of its entry");
+            ItemsRef::Tree(tree.view())
         }
-        match entry.value() {
-            Stored::Inline(bytes) => HashRef::Run(Run::trusted(bytes)),
-            Stored::Large(_) => unreachable!("a run is inside its entry"),
-        }
-    }
-
-    /// Whether it is a large one.
-    pub fn is_tree(self) -> bool {
-        matches!(self, HashRef::Tree(_))
-    }
-
-    /// How many fields there are.
-    pub fn len(self) -> u64 {
-        match self {
-            HashRef::Run(run) => run.count() as u64,
-            HashRef::Tree(tree) => tree.count(),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(self) -> bool {
-        self.len() == 0
-    }
-
-    /// A field with its value.
-    pub fn get(self, name: Cell<'_>) -> Option<Item<'e>> {
-        match self {
-            HashRef::Run(run) => run.lookup(name).map(|(_, item)| item),
-            HashRef::Tree(tree) => tree.get(name),
-        }
-    }
-
-    /// The field of a rank, from 0. Ranks are in no order of names, and stay while nothing changes. O(log n).
-    pub fn at(self, rank: u64) -> Option<Item<'e>> {
-        match self {
-            HashRef::Run(run) => run.get(usize::try_from(rank).ok()?),
-            HashRef::Tree(tree) => tree.at(rank),
-        }
-    }
-
-    /// When the first field expires (Unix, ms), if any does. Of a tree all leaves are looked at.
-    pub fn earliest(self) -> Option<u64> {
-        match self {
-            HashRef::Run(run) => run.earliest(),
-            HashRef::Tree(tree) => {
-                let leaves = tree.leaves(&Edge::default());
-                let warm = leaves.filter(|leaf| !leaf.is_cold());
-                warm.filter_map(|leaf| leaf.run().earliest()).min()
-            }
-        }
-    }
-
-    /// All fields, by rank.
-    pub fn iter(self) -> HashFields<'e> {
-        match self {
-            HashRef::Run(run) => HashFields::Run(run.iter()),
-            HashRef::Tree(tree) => HashFields::Tree(Box::new(tree.iter())),
-        }
-    }
-
-    /// The items of one leaf, by the place where it begins, or all of a small hash. Returns the place of the
-    /// next leaf. Places are those of one moment.
-    pub fn items_from(self, place: &LeafPlace, visit: impl FnMut(Item<'e>)) -> Option<LeafPlace> {
-        let (run, next) = self.leaf_from(place);
-        run.iter().for_each(visit);
-        next
-    }
-
-    /// [`HashRef::items_from`] as cells: each name (the second argument of `visit` is true), then its value.
-    #[inline]
-    pub fn cells_from(
-        self,
-        place: &LeafPlace,
-        visit: impl FnMut(Cell<'e>, bool),
-    ) -> Option<LeafPlace> {
-        let (run, next) = self.leaf_from(place);
-        run.cells(visit);
-        next
-    }
-
-    /// A leaf, and where the next begins.
-    fn leaf_from(self, place: &LeafPlace) -> (Run<'e>, Option<LeafPlace>) {
-        match self {
-            HashRef::Run(run) => (run, None),
-            HashRef::Tree(tree) => {
-                let mut leaves = tree.leaves(&place.edge());
-                let leaf = leaves.next().expect("a tree has a leaf");
-                (
-                    leaf.run(),
-                    leaves.next().map(|next| LeafPlace::of(next.start())),
-                )
-            }
-        }
-    }
-
-    /// Shows the next fields of a scan, about `count` of them; a scan begins at cursor 0. Returns the cursor
-    /// to go on with, 0 at the end.
-    ///
-    /// A field that exists during the whole scan is shown at least once, whatever else changes between calls.
-    /// A run is shown as a whole. Of a tree whole leaves are shown: the cursor is the field hash at which the
-    /// next leaf begins, so splits and merges of leaves do not affect it.
-    pub fn scan(self, cursor: u64, count: usize, mut visit: impl FnMut(Item<'e>)) -> u64 {
-        let tree = match self {
-            HashRef::Run(run) => {
-                run.iter().for_each(visit);
-                return 0;
-            }
-            HashRef::Tree(tree) => tree,
-        };
-        let from = Edge::before(u128::from(cursor) << 64);
-        let mut shown = 0;
-        for leaf in tree.leaves(&from) {
-            // A leaf with a fence begins with the last hash of the leaf before: no cursor separates them.
-            if shown >= count.max(1) && leaf.fence.is_empty() {
-                return (leaf.order >> 64) as u64;
-            }
-            for item in leaf
-                .run()
-                .iter()
-                .filter(|item| !tree.is_before(item, &from))
-            {
-                visit(item);
-                shown += 1;
-            }
-        }
-        0
+        false => ItemsRef::Run(run_of(entry)),
     }
 }
 
-/// Where a leaf of a tree begins. The default is the first.
-#[derive(Clone, Debug, Default)]
-pub struct LeafPlace {
-    order: u128,
-    fence: Box<[u8]>,
-}
-
-impl LeafPlace {
-    fn of(edge: Edge<'_>) -> LeafPlace {
-        LeafPlace {
-            order: edge.order,
-            fence: edge.name.into(),
-        }
-    }
-
-    fn edge(&self) -> Edge<'_> {
-        Edge {
-            order: self.order,
-            name: &self.fence,
-        }
-    }
-}
-
-/// Fields of a hash.
-#[derive(Debug)]
-pub enum HashFields<'e> {
-    /// Of a small one.
-    Run(Items<'e>),
-    /// Of a large one.
-    Tree(Box<Walk<'e>>),
-}
-
-impl<'e> Iterator for HashFields<'e> {
-    type Item = Item<'e>;
-
-    fn next(&mut self) -> Option<Item<'e>> {
-        match self {
-            HashFields::Run(items) => items.next(),
-            HashFields::Tree(walk) => walk.next(),
-        }
-    }
-}
-
-impl Moment {
-    /// The fields of a hash.
-    pub fn hash(&self) -> HashRef<'_> {
-        let Moment::Hash(frozen) = self;
-        HashRef::Tree(frozen.view())
+/// The run of an entry that has one.
+#[inline]
+fn run_of<'e>(entry: Entry) -> Run<'e> {
+    match entry.value() {
+        Stored::Inline(bytes) => Run::trusted(bytes),
+        Stored::Large(_) => unreachable!("a run is inside its entry"),
     }
 }
 
@@ -227,30 +48,81 @@ pub const HASH: Type = Type::whole(Kind::Hash);
 /// The value of a hash without fields, for [`crate::New::bytes`]: it gets at least one under the same lock.
 pub const EMPTY_HASH: [u8; Run::EMPTY] = [0, 0, Fields::FLAGS | BARE, 0];
 
+/// The type of a set of integers that never passed the limits of Redis' packed encodings.
+pub const SET: Type = Type::whole(Kind::Set);
+
+/// As [`EMPTY_HASH`], of a set.
+pub const EMPTY_SET: [u8; Run::EMPTY] = [0, 0, Members::FLAGS | BARE, 0];
+
 impl<'a> EntryRef<'a> {
+    /// The items.
+    ///
+    /// # Panics
+    /// It is no collection of this kind, or in the log alone.
+    pub fn items<K: Held>(self) -> ItemsRef<'a, K> {
+        items_of(self.entry)
+    }
+
+    /// The items, if it is a collection.
+    ///
+    /// # Panics
+    /// It is one in the log alone.
+    pub fn all_items(self) -> Option<AnyItems<'a>> {
+        match self.kind() {
+            Kind::Hash => Some(AnyItems::Hash(self.items())),
+            Kind::Set => Some(AnyItems::Set(self.items())),
+            _ => None,
+        }
+    }
+
     /// The fields of the hash.
     ///
     /// # Panics
     /// It is none, or in the log alone.
     pub fn hash_fields(self) -> HashRef<'a> {
-        HashRef::of(self.entry)
+        self.items()
+    }
+
+    /// The members of the set.
+    ///
+    /// # Panics
+    /// It is none, or in the log alone.
+    pub fn set_members(self) -> SetRef<'a> {
+        self.items()
     }
 }
 
 impl EntryMut<'_, '_> {
+    /// The items.
+    ///
+    /// # Panics
+    /// It is no collection of this kind, or in the log alone.
+    #[inline]
+    pub fn items<K: Held>(&self) -> ItemsRef<'_, K> {
+        items_of(self.entry())
+    }
+
     /// The fields of the hash.
     ///
     /// # Panics
     /// It is none, or in the log alone.
     pub fn hash_fields(&self) -> HashRef<'_> {
-        HashRef::of(self.entry())
+        self.items()
     }
 
-    /// Sets a field: one of the same name is replaced.
+    /// The members of the set.
     ///
     /// # Panics
-    /// As [`EntryMut::hash_fields`].
-    pub fn set_field(&mut self, item: &Item<'_>) -> Put {
+    /// It is none, or in the log alone.
+    pub fn set_members(&self) -> SetRef<'_> {
+        self.items()
+    }
+
+    /// Sets an item of a collection: one of the same name is replaced. A field has a value, a member none.
+    ///
+    /// # Panics
+    /// It is no collection, or in the log alone.
+    pub fn set_item(&mut self, item: &Item<'_>) -> Put {
         let entry = self.entry();
         if entry.is_tree() {
             return self.edit_tree(|tree| tree.set(item));
@@ -260,13 +132,15 @@ impl EntryMut<'_, '_> {
             .unwrap_or_else(|| self.make_tree(item))
     }
 
-    /// Sets a field of a small hash that has at most `most` bytes afterwards; `None` if it would have more.
+    /// Sets an item of a small collection that has at most `most` bytes afterwards; `None` if it would have
+    /// more.
     #[inline]
     pub(super) fn set_in_run(&mut self, item: &Item<'_>, most: usize) -> Option<Put> {
         let entry = self.entry();
-        let HashRef::Run(run) = HashRef::of(entry) else {
+        if entry.is_tree() {
             return None;
-        };
+        }
+        let run = run_of(entry);
         let expires = run.flags() & EXPIRING != 0 || item.expiry.is_some();
         let before = run.earliest();
         let (len, found) = (run.bytes().len(), run.find(item.name));
@@ -312,7 +186,7 @@ impl EntryMut<'_, '_> {
         let item = self.hash_fields().get(name);
         let item = item.map(|item| item.moved_to(&mut buffer).with_expiry(expiry));
         item.is_some_and(|item| {
-            self.set_field(&item);
+            self.set_item(&item);
             true
         })
     }
@@ -326,15 +200,16 @@ impl EntryMut<'_, '_> {
         }
     }
 
-    /// Removes a field; whether there was one. The caller removes a hash that has none left.
+    /// Removes an item; whether there was one. The caller removes a collection that has none left.
     ///
     /// # Panics
-    /// As [`EntryMut::hash_fields`].
-    pub fn remove_field(&mut self, name: Cell<'_>) -> bool {
+    /// As [`EntryMut::set_item`].
+    pub fn remove_item(&mut self, name: Cell<'_>) -> bool {
         let entry = self.entry();
-        let HashRef::Run(run) = HashRef::of(entry) else {
+        if entry.is_tree() {
             return self.edit_tree(|tree| tree.remove_name(name));
-        };
+        }
+        let run = run_of(entry);
         let Some(index) = run.find(name) else {
             return false;
         };
@@ -360,10 +235,10 @@ impl EntryMut<'_, '_> {
         entry.set_form(form);
     }
 
-    fn edit_tree<R>(&mut self, edit: impl FnOnce(&mut Tree<Fields>) -> R) -> R {
+    fn edit_tree<R>(&mut self, edit: impl FnOnce(&mut Collection) -> R) -> R {
         let entry = self.entry();
         self.guard.preserve(entry);
-        let Collection::Hash(tree) = entry.tree_mut();
+        let tree = entry.tree_mut();
         let (before, due) = (tree.bytes(), tree.next_due());
         let result = edit(tree);
         let after = tree.bytes();
@@ -376,20 +251,20 @@ impl EntryMut<'_, '_> {
         result
     }
 
-    /// Makes a tree of the run and sets the field in it.
+    /// Makes a tree of the run and sets the item in it.
     fn make_tree(&mut self, item: &Item<'_>) -> Put {
         let entry = self.entry();
         self.guard.preserve(entry);
-        // A seed of its own: the order of fields in one hash tells nothing about the order in another.
+        // A seed of its own: the order of items in one collection tells nothing about the order in another.
         let seed = Seed::new(self.guard.shared.seed.hash(entry.key()));
-        let mut tree = Tree::new(Fields { seed }, self.guard.shared.leaf_max());
-        HashRef::of(entry).iter().for_each(|item| {
+        let mut tree = Collection::new(entry.kind(), seed, self.guard.shared.leaf_max());
+        run_of(entry).iter().for_each(|item| {
             tree.set(&item);
         });
         let put = tree.set(item);
         let (slot, before, due) = (self.slot, entry.memory(), entry.next_due());
         let expires = due.is_some() || item.expiry.is_some();
-        let tree = Box::new(Collection::Hash(tree));
+        let tree = Box::new(tree);
         let (entry, garbage) = entry.replaced_by(self.guard.heap(), NewValue::Tree(tree));
         self.guard.exchange(slot, before, entry);
         self.guard.discard(garbage);

@@ -2,14 +2,14 @@
 
 use super::view::{EntryMut, EntryRef};
 use super::writing::New;
-use crate::collection::any::Collection;
+use crate::collection::any::{Collection, run_flags};
 use crate::collection::log::edits::{self, Edit};
 use crate::collection::log::ledger::Descriptor;
-use crate::collection::run::Damage;
+use crate::collection::run::{Damage, PAIRS};
 use crate::entry::{Kind, NewValue};
 
-/// Bytes of a run up to which edits of a log are applied. A hash that was logged as a run has less; one that
-/// is larger is of a moment that never was, and is replaced by a later record.
+/// Bytes of a run up to which edits of a log are applied. What was logged as a run has less; what is
+/// larger is of a moment that never was, and is replaced by a later record.
 const RUN_MAX: usize = 1 << 15;
 
 impl<'a> EntryRef<'a> {
@@ -58,20 +58,21 @@ impl EntryMut<'_, '_> {
         self.guard.relieve();
     }
 
-    /// Applies a record of edits to a small hash, which stays a run, as far as a run can hold them.
+    /// Applies a record of edits to a small collection, which stays a run, as far as a run can hold them.
     ///
     /// # Errors
     /// The record makes no sense.
     ///
     /// # Panics
-    /// The value is no small hash.
+    /// The value is no small collection.
     pub fn amend_run(&mut self, bytes: &[u8]) -> Result<(), Damage> {
-        for edit in edits::read(bytes, true) {
+        let has_values = run_flags(self.kind()) & PAIRS != 0;
+        for edit in edits::read(bytes, has_values) {
             match edit? {
                 Edit::Set(item) => {
                     self.set_in_run(&item, RUN_MAX);
                 }
-                Edit::Remove(name) => drop(self.remove_field(name)),
+                Edit::Remove(name) => drop(self.remove_item(name)),
                 Edit::Reschedule(name, expiry) => {
                     self.reschedule_in_run(name, expiry, RUN_MAX);
                 }

@@ -2,7 +2,7 @@
 
 use super::guard::Guard;
 use crate::collection::any::{Collection, Moment};
-use crate::collection::build::{Built, HashBuilder};
+use crate::collection::build::{Builder, Built};
 #[cfg(test)]
 use crate::entry::Mark;
 use crate::entry::cold::ColdValue;
@@ -61,10 +61,10 @@ impl Detached {
         }
     }
 
-    /// A hash that was made as a whole; `form` says whether it ever passed the limits of Redis' packed
-    /// encoding.
-    pub fn hash(builder: HashBuilder, form: Form, expiry: Option<i64>) -> Detached {
-        let kind = Kind::Hash;
+    /// A collection that was made as a whole; `form` says which limits of Redis' packed encodings it has
+    /// passed.
+    pub fn built(builder: Builder, form: Form, expiry: Option<i64>) -> Detached {
+        let kind = builder.kind();
         Detached {
             value: match builder.finish() {
                 Built::Run(run, _) => DetachedValue::Inline(run),

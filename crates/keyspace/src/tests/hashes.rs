@@ -1,14 +1,16 @@
-//! Hashes beside maps, under all that happens to keys: edits, other names, copies, expiry, snapshots,
-//! packing.
+//! Hashes and sets beside maps, under all that happens to keys: edits, other names, copies, expiry,
+//! snapshots, packing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use crate::collection::any::Held;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
+use crate::collection::kind::Members;
 use crate::collection::run::Item;
 use crate::collection::tree::Put;
 use crate::{
-    Database, EMPTY_HASH, EntryMut, Expiry, Form, HASH, HashRef, Key, Keyspace, Kind, New, Options,
-    RecordValue, Records, Snapshot, Turn,
+    Database, EMPTY_HASH, EMPTY_SET, EntryMut, Expiry, Form, HASH, ItemsRef, Key, Keyspace, Kind,
+    New, Options, RecordValue, Records, SET, Snapshot, Turn, collection,
 };
 
 /// Values, and when they expire.
@@ -32,20 +34,37 @@ fn text(cell: Cell<'_>) -> Vec<u8> {
     cell.text(&mut [0; DECIMAL_MAX]).to_vec()
 }
 
-fn fields(hash: HashRef<'_>) -> Fields {
-    let all: Fields = hash
+/// The items of a hash, or of a set, whose members count as fields without a value.
+fn fields<K: Held>(items: ItemsRef<'_, K>) -> Fields {
+    let all: Fields = items
         .iter()
         .map(|item| {
-            let value = text(item.value.expect("a pair"));
+            assert_eq!(item.value.is_some(), K::KIND == Kind::Hash);
+            let value = item.value.map_or(Vec::new(), text);
             (text(item.name), (value, item.expiry))
         })
         .collect();
-    assert_eq!(all.len() as u64, hash.len(), "no field is there twice");
+    assert_eq!(all.len() as u64, items.len(), "no item is there twice");
     all
+}
+
+fn item<'a>(kind: Kind, field: &'a [u8], value: &'a [u8]) -> Item<'a> {
+    match kind {
+        Kind::Set => Item::single(Cell::of(field)),
+        _ => Item::pair(Cell::of(field), Cell::of(value)),
+    }
+}
+
+fn empty(kind: Kind) -> New<'static> {
+    match kind {
+        Kind::Set => New::bytes(&EMPTY_SET).of(SET),
+        _ => New::bytes(&EMPTY_HASH).of(HASH),
+    }
 }
 
 /// One keyspace, its model, and a snapshot that is read meanwhile.
 struct Bench {
+    kind: Kind,
     random: fastrand::Rng,
     now: i64,
     model: Model,
@@ -68,6 +87,9 @@ impl Bench {
     }
 
     fn value(&mut self) -> Vec<u8> {
+        if self.kind == Kind::Set {
+            return Vec::new();
+        }
         match self.random.u8(..8) {
             0 => self.random.i64(..).to_string().into_bytes(),
             1 => vec![b'v'; self.random.usize(..700)],
@@ -77,7 +99,7 @@ impl Bench {
 
     /// Whether a field gets an expiry, and which.
     fn field_expiry(&mut self) -> Option<u64> {
-        let expires = self.random.u8(..4) == 0;
+        let expires = self.kind == Kind::Hash && self.random.u8(..4) == 0;
         expires.then(|| (self.now + self.random.i64(0..200)) as u64)
     }
 
@@ -128,15 +150,18 @@ impl Bench {
         let key = database.key(name);
         let mut guard = database.lock(key.hash, self.now);
         if !guard.contains(key) {
-            guard.write(key, New::bytes(&EMPTY_HASH).of(HASH), |_, _| None);
+            guard.write(key, empty(self.kind), |_, _| None);
         }
         let (model, _) = self.model.entry(name.to_vec()).or_default();
         for _ in 0..count {
             let number = self.random.u32(..self.fields);
             let field = format!("field:{number}").into_bytes();
-            let value = vec![self.random.u8(..); self.random.usize(..40)];
-            let item = Item::pair(Cell::of(&field), Cell::of(&value));
-            let put = guard.find(key).expect("it is there").set_field(&item);
+            let value = match self.kind {
+                Kind::Set => Vec::new(),
+                _ => vec![self.random.u8(..); self.random.usize(..40)],
+            };
+            let item = item(self.kind, &field, &value);
+            let put = guard.find(key).expect("it is there").set_item(&item);
             let before = model.insert(field, (value, None));
             assert_eq!(put == Put::Replaced, before.is_some());
         }
@@ -150,7 +175,8 @@ impl Bench {
         let key = database.key(&name);
         let mut guard = database.lock(key.hash, self.now);
         let cell = Cell::of(&field);
-        if self.random.u8(..8) == 0
+        if self.kind == Kind::Hash
+            && self.random.u8(..8) == 0
             && let Some((fields, _)) = self.model.get_mut(&name)
         {
             let mut entry = guard.find(key).expect("it is there");
@@ -163,13 +189,13 @@ impl Bench {
         }
         if self.random.u8(..5) < 3 {
             if !guard.contains(key) {
-                guard.write(key, New::bytes(&EMPTY_HASH).of(HASH), |_, _| None);
+                guard.write(key, empty(self.kind), |_, _| None);
             }
             let item = Item {
                 expiry,
-                ..Item::pair(cell, Cell::of(&value))
+                ..item(self.kind, &field, &value)
             };
-            let put = guard.find(key).expect("it is there").set_field(&item);
+            let put = guard.find(key).expect("it is there").set_item(&item);
             let (fields, _) = self.model.entry(name).or_default();
             let before = fields.insert(field, (value, expiry));
             assert_eq!(put == Put::Replaced, before.is_some());
@@ -180,10 +206,9 @@ impl Bench {
             return;
         };
         let (model, _) = self.model.get_mut(&name).expect("in both");
-        assert_eq!(entry.remove_field(cell), model.remove(&field).is_some());
-        if entry.hash_fields().is_empty() {
+        assert_eq!(entry.remove_item(cell), model.remove(&field).is_some());
+        if model.is_empty() {
             entry.remove();
-            assert!(model.is_empty());
             self.model.remove(&name);
         }
     }
@@ -197,20 +222,12 @@ impl Bench {
             assert!(!self.model.contains_key(&name));
             return;
         };
-        assert_eq!(entry.kind(), Kind::Hash);
+        assert_eq!(entry.kind(), self.kind);
         let (model, expiry) = &self.model[&name];
         assert_eq!(entry.expiry(), *expiry);
-        let hash = entry.hash_fields();
-        let found = hash.get(Cell::of(&field));
-        let found = found.map(|item| (text(item.value.expect("a pair")), item.expiry));
-        assert_eq!(found.as_ref(), model.get(&field));
-        assert_eq!(hash.len(), model.len() as u64);
-        if self.random.u8(..10) == 0 {
-            assert_eq!(&fields(hash), model);
-            let rank = self.random.u64(..hash.len());
-            let at = hash.at(rank).expect("it is below the count");
-            assert_eq!(hash.iter().nth(rank as usize), Some(at));
-            assert!(hash.at(hash.len()).is_none());
+        match self.kind {
+            Kind::Set => compare(entry.set_members(), model, &field, &mut self.random),
+            _ => compare(entry.hash_fields(), model, &field, &mut self.random),
         }
     }
 
@@ -276,6 +293,35 @@ impl Bench {
     }
 }
 
+/// Compares the items of a key with those it should have: a look-up, now and then all.
+fn compare<K: Held>(
+    items: ItemsRef<'_, K>,
+    model: &Fields,
+    field: &[u8],
+    random: &mut fastrand::Rng,
+) {
+    let found = items.get(Cell::of(field));
+    let found = found.map(|item| (item.value.map_or(Vec::new(), text), item.expiry));
+    assert_eq!(found.as_ref(), model.get(field));
+    assert_eq!(items.len(), model.len() as u64);
+    if random.u8(..10) == 0 {
+        assert_eq!(&fields(items), model);
+        let rank = random.u64(..items.len());
+        let at = items.at(rank).expect("it is below the count");
+        assert_eq!(items.iter().nth(rank as usize), Some(at));
+        assert!(items.at(items.len()).is_none());
+    }
+}
+
+/// What a record of a snapshot has.
+fn recorded<K: Held>(value: &RecordValue<'_>) -> Fields {
+    match value {
+        RecordValue::Inline(bytes) => fields(ItemsRef::<K>::of_run(bytes)),
+        RecordValue::Tree(moment) => fields(moment.items::<K>()),
+        other => panic!("{other:?} is no collection"),
+    }
+}
+
 /// Reads a snapshot to its end, or a step of it; what it gave out is what was there at its beginning.
 struct Reading {
     snapshot: Snapshot,
@@ -308,14 +354,10 @@ impl Reading {
         let mut records = Records::default();
         let is_over = self.snapshot.step(turn, &mut records).is_none();
         for record in records.iter() {
-            assert_eq!(record.of.kind, Kind::Hash);
-            let hash = match &record.value {
-                RecordValue::Inline(bytes) => fields(HashRef::of_run(bytes)),
-                RecordValue::Tree(moment) => {
-                    self.trees += 1;
-                    fields(moment.hash())
-                }
-                other => panic!("{other:?} is no hash"),
+            self.trees += usize::from(matches!(record.value, RecordValue::Tree(_)));
+            let hash = match record.of.kind {
+                Kind::Set => recorded::<Members>(&record.value),
+                _ => recorded::<collection::kind::Fields>(&record.value),
             };
             let before = self
                 .found
@@ -331,6 +373,12 @@ impl Reading {
 
 #[test]
 fn random_edits_match_maps() {
+    for kind in [Kind::Hash, Kind::Set] {
+        random_edits_of(kind);
+    }
+}
+
+fn random_edits_of(kind: Kind) {
     let sizes = [
         (64, 30, 60, 40),
         (64, 3, 400, 4000),
@@ -338,10 +386,16 @@ fn random_edits_match_maps() {
         (4096, 4, 800, 3000),
     ];
     for (seed, (small_bytes, names, rounds, fields)) in sizes.into_iter().enumerate() {
+        // Members are shorter than fields with values.
+        let small_bytes = match kind {
+            Kind::Set => (small_bytes / 8).max(64),
+            _ => small_bytes,
+        };
         let keyspace = keyspace(small_bytes);
         let mut turn = keyspace.turns().register();
         turn.enter();
         let mut bench = Bench {
+            kind,
             random: fastrand::Rng::with_seed(seed as u64),
             now: 1_000_000,
             model: Model::new(),
@@ -397,40 +451,62 @@ fn random_edits_match_maps() {
     }
 }
 
-/// Scans a hash to its end, with edits of other fields between the calls.
-fn scan_beside_edits(random: &mut fastrand::Rng, database: &Database, kept: u32) {
+/// Shows the next items of a scan.
+fn scan(entry: &EntryMut<'_, '_>, cursor: u64, count: usize, visit: impl FnMut(Item<'_>)) -> u64 {
+    match entry.kind() {
+        Kind::Set => entry.set_members().scan(cursor, count, visit),
+        _ => entry.hash_fields().scan(cursor, count, visit),
+    }
+}
+
+/// Scans a collection to its end, with edits of other items between the calls.
+fn scan_beside_edits(
+    random: &mut fastrand::Rng,
+    database: &Database,
+    kept: u32,
+    name: impl Fn(u32) -> Vec<u8>,
+) {
     let (key, mut cursor, mut found) = (database.key(b"h"), 0, HashSet::new());
     loop {
         let mut guard = database.lock(key.hash, 0);
         let mut entry = guard.find(key).expect("it is there");
         let count = random.usize(..60);
         let mut shown = 0;
-        cursor = entry.hash_fields().scan(cursor, count, |item| {
+        let at = cursor;
+        cursor = scan(&entry, cursor, count, |item| {
             found.insert(text(item.name));
             shown += 1;
         });
         assert!(cursor == 0 || shown >= count, "a call shows too little");
+        assert!(cursor == 0 || cursor > at, "a scan goes on");
         if cursor == 0 {
             break;
         }
         // Many fields come or go at a time, so that leaves are split and merged.
-        let grows = random.bool();
+        let (grows, kind) = (random.bool(), entry.kind());
         for _ in 0..random.usize(..300) {
-            let name = format!("other:{}", random.u32(..2 * kept)).into_bytes();
+            let name = name(kept + random.u32(..2 * kept));
             match grows {
-                true => drop(entry.set_field(&Item::pair(Cell::of(&name), Cell::of(b"v")))),
-                false => drop(entry.remove_field(Cell::of(&name))),
+                true => drop(entry.set_item(&item(kind, &name, b"v"))),
+                false => drop(entry.remove_item(Cell::of(&name))),
             }
         }
     }
     for number in 0..kept {
-        let name = format!("kept:{number}").into_bytes();
-        assert!(found.contains(&name), "kept:{number} was not shown");
+        assert!(found.contains(&name(number)), "kept:{number} was not shown");
     }
 }
 
 #[test]
-fn a_scan_shows_every_field_that_stays() {
+fn a_scan_shows_every_item_that_stays() {
+    let text = |number: u32| format!("name:{number}").into_bytes();
+    let number = |number: u32| number.to_string().into_bytes();
+    a_scan_shows(Kind::Hash, text);
+    a_scan_shows(Kind::Set, text);
+    a_scan_shows(Kind::Set, number);
+}
+
+fn a_scan_shows(kind: Kind, name: impl Fn(u32) -> Vec<u8> + Copy) {
     for (seed, (small_bytes, kept)) in [(64, 50), (64, 2_000), (4096, 5_000)]
         .into_iter()
         .enumerate()
@@ -442,24 +518,22 @@ fn a_scan_shows_every_field_that_stays() {
         let database = keyspace.database(&turn, 0);
         let key = database.key(b"h");
         let mut guard = database.lock(key.hash, 0);
-        guard.write(key, New::bytes(&EMPTY_HASH).of(HASH), |_, _| None);
+        guard.write(key, empty(kind), |_, _| None);
         let mut entry = guard.find(key).expect("it was written");
         for number in 0..kept {
-            let name = format!("kept:{number}").into_bytes();
-            entry.set_field(&Item::pair(Cell::of(&name), Cell::of(b"v")));
+            entry.set_item(&item(kind, &name(number), b"v"));
         }
-        let mut once = 0;
-        let mut cursor = 0;
+        let (mut shown, mut cursor) = (0, 0);
         loop {
-            cursor = entry.hash_fields().scan(cursor, 10, |_| once += 1);
+            cursor = scan(&entry, cursor, 10, |_| shown += 1);
             if cursor == 0 {
                 break;
             }
         }
-        assert_eq!(once, kept, "without changes every field is shown once");
+        assert_eq!(shown, kept, "without changes every item is shown once");
         drop(guard);
         for _ in 0..20 {
-            scan_beside_edits(&mut random, database, kept);
+            scan_beside_edits(&mut random, database, kept, name);
         }
         turn.leave();
     }
@@ -477,7 +551,7 @@ fn the_form_goes_where_the_hash_goes() {
         guard.write(key, New::bytes(&EMPTY_HASH).of(HASH), |_, _| None);
         let mut entry = guard.find(key).expect("it was written");
         let set = |entry: &mut EntryMut<'_, '_>, number: i64| {
-            entry.set_field(&Item::pair(Cell::Int(number), Cell::Bytes(b"value")));
+            entry.set_item(&Item::pair(Cell::Int(number), Cell::Bytes(b"value")));
         };
         set(&mut entry, 0);
         assert_eq!(entry.value_type(), HASH);
@@ -490,7 +564,7 @@ fn the_form_goes_where_the_hash_goes() {
             assert_eq!(entry.value_type().form, Form::Whole);
             entry.set_form(Form::Part);
         }
-        (0..49).for_each(|number| assert!(entry.remove_field(Cell::Int(number))));
+        (0..49).for_each(|number| assert!(entry.remove_item(Cell::Int(number))));
         assert_eq!(entry.value_type().form, Form::Part);
         let mut taken = guard.detach(key).expect("it is there");
         guard.write(key, New::detached(&mut taken), |_, _| None);

@@ -127,6 +127,8 @@ impl Tag {
     pub const STRING: u8 = 0;
     /// The kind of a hash, in one of four forms.
     pub const HASH: u8 = 2;
+    /// The kind of a set, in one of three forms.
+    pub const SET: u8 = 3;
 
     /// Of a value that is no tree.
     #[inline]
@@ -144,6 +146,7 @@ impl Tag {
         match self.kind {
             Tag::STRING => self.form < 3 && !self.is_tree,
             Tag::HASH => self.form < 4,
+            Tag::SET => self.form < 3,
             _ => false,
         }
     }
@@ -179,7 +182,7 @@ impl Tag {
 
     /// Whether the value consists of elements.
     const fn is_collection(self) -> bool {
-        self.kind == Tag::HASH
+        matches!(self.kind, Tag::HASH | Tag::SET)
     }
 }
 

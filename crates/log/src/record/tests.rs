@@ -315,13 +315,15 @@ fn a_string_has_no_edits() {
 }
 
 #[test]
-fn a_value_is_a_string_in_one_of_three_forms_or_a_hash_in_one_of_four() {
+fn a_value_is_a_string_or_a_set_in_one_of_three_forms_or_a_hash_in_one_of_four() {
     let db = DbId(0);
     for bits in 0..128 {
         let tag = tag(bits / 8, bits % 4, bits & 4 != 0);
         let is_string = tag.kind == Tag::STRING && tag.form < 3 && !tag.is_tree;
         let is_hash = tag.kind == Tag::HASH;
-        assert_eq!(tag.is_known(), is_string || is_hash);
+        let is_set = tag.kind == Tag::SET && tag.form < 3;
+        let is_collection = is_hash || tag.kind == Tag::SET;
+        assert_eq!(tag.is_known(), is_string || is_hash || is_set);
         let with = |mut draft: Draft<'static>| {
             draft.tag = tag;
             draft
@@ -333,10 +335,13 @@ fn a_value_is_a_string_in_one_of_three_forms_or_a_hash_in_one_of_four() {
                 tag.is_known() && !tag.is_tree,
             ),
             (Draft::patch(db, b"key", tag, 0, 5, b"value"), is_string),
-            (with(Draft::edit_instance(db, SEVEN, TREE, b"")), is_hash),
+            (
+                with(Draft::edit_instance(db, SEVEN, TREE, b"")),
+                is_hash || is_set,
+            ),
             (
                 with(Draft::leaf(db, SEVEN, TREE, b"")),
-                is_hash && tag.is_tree && tag.form == 0,
+                is_collection && tag.is_tree && tag.form == 0,
             ),
         ];
         for (draft, is_known) in known {

@@ -59,3 +59,25 @@ impl Intset {
         Ok(Some(Cell::Number(number)))
     }
 }
+
+/// The intset of integers that ascend.
+pub(crate) fn intset_of(integers: &[i64]) -> Vec<u8> {
+    let fits = |bits: u32| {
+        let rest = 64 - bits;
+        integers
+            .iter()
+            .all(|integer| integer << rest >> rest == *integer)
+    };
+    let width = match () {
+        () if fits(16) => 2,
+        () if fits(32) => 4,
+        () => 8,
+    };
+    let mut bytes = Vec::with_capacity(HEADER + width * integers.len());
+    bytes.extend((width as u32).to_le_bytes());
+    bytes.extend((integers.len() as u32).to_le_bytes());
+    for integer in integers {
+        bytes.extend(&integer.to_le_bytes()[..width]);
+    }
+    bytes
+}

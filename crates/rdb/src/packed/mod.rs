@@ -18,6 +18,7 @@ mod zipmap;
 pub use build::ListpackBuilder;
 pub use cell::{Cell, Flaw};
 use intset::Intset;
+pub(crate) use intset::intset_of;
 use listpack::Listpack;
 use ziplist::Ziplist;
 use zipmap::Zipmap;

@@ -52,6 +52,7 @@ fn integers_of_every_width_are_read() {
     ] {
         let texts: Vec<Vec<u8>> = numbers.iter().map(|n| n.to_string().into_bytes()).collect();
         assert_eq!(read(Form::Intset, &intset(&numbers, width)), Ok(texts));
+        assert_eq!(intset_of(&numbers), intset(&numbers, width));
     }
     for numbers in [[1, 1], [2, 1]] {
         assert!(read(Form::Intset, &intset(&numbers, 4)).is_err());

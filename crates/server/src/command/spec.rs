@@ -220,6 +220,7 @@ pub(crate) enum Group {
     String,
     Bitmap,
     Hash,
+    Set,
     Connection,
     PubSub,
     Server,
@@ -253,7 +254,6 @@ pub(crate) enum Find {
     /// Every `step`-th up to `last` (relative to the first; negative from the end).
     Range { last: i32, step: i32, limit: i32 },
     /// As many as the argument at `count` says, from `first` on.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no command has such keys yet"))]
     Count { count: i32, first: i32, step: i32 },
 }
 

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::server::key_finder;
 use super::spec::{Begin, Find, Group, Handler, KeySpec, Spec, flag};
-use super::{bitmap, config, connection, hash, key, pubsub, server, string, transaction};
+use super::{bitmap, config, connection, hash, key, pubsub, server, set, string, transaction};
 use crate::request::Args;
 
 /// A row of the table: a [`Spec`] with what follows from its position. What every request needs comes first,
@@ -49,7 +49,7 @@ impl Command {
         let (first_key, last_key, key_step) = key_range(spec);
         let data = matches!(
             spec.group,
-            Group::String | Group::Bitmap | Group::Hash | Group::Generic
+            Group::String | Group::Bitmap | Group::Hash | Group::Set | Group::Generic
         );
         let routing = Routing::of(spec, &full_name);
         let arity = spec.arity.unsigned_abs();
@@ -274,6 +274,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         string::COMMANDS,
         bitmap::COMMANDS,
         hash::COMMANDS,
+        set::COMMANDS,
         key::COMMANDS,
         connection::COMMANDS,
         pubsub::COMMANDS,

@@ -20,6 +20,7 @@ mod foreign;
 mod help;
 mod load;
 pub(crate) mod logging;
+mod packed;
 mod points;
 mod report;
 mod rewrite;
@@ -34,6 +35,7 @@ mod docs;
 
 pub(crate) use foreign::Foreign;
 pub(crate) use load::{Startup, load};
+pub(crate) use packed::Packed;
 pub(crate) use points::SavePoint;
 pub(crate) use rewrite::{remove_leftovers, rewrite};
 pub(crate) use settings::{Change, ClientClass, Settings};

@@ -54,6 +54,12 @@ events! {
     HPERSIST: HASH "hpersist";
     HINCRBY: HASH "hincrby";
     HINCRBYFLOAT: HASH "hincrbyfloat";
+    SADD: SET "sadd";
+    SREM: SET "srem";
+    SPOP: SET "spop";
+    SINTERSTORE: SET "sinterstore";
+    SUNIONSTORE: SET "sunionstore";
+    SDIFFSTORE: SET "sdiffstore";
     NEW: NEW "new";
     MISSED: MISSED "keymiss";
     EXPIRED: EXPIRED "expired";

@@ -480,12 +480,12 @@ pub(super) fn tag_as(of: Type, is_expiring: bool, is_tree: bool) -> Tag {
     }
 }
 
-/// Bit of the form of a collection whose items expire.
+/// Bit of the form of a hash whose fields expire.
 const EXPIRING: u8 = 1;
 
 /// Whether items of the value of a tag expire.
 pub(crate) fn is_expiring(tag: Tag) -> bool {
-    tag.kind != Tag::STRING && tag.form & EXPIRING != 0
+    tag.kind == Tag::HASH && tag.form & EXPIRING != 0
 }
 
 /// Type of a tag. The log never passes on a record with an unknown tag.
@@ -494,8 +494,8 @@ pub(crate) fn type_of(tag: Tag) -> Type {
     let kind = Kind::from_bits(tag.kind).expect("the log knows the kind");
     let form = match tag.form {
         0 => Form::Whole,
-        1 if kind == Kind::String => Form::Decimal,
-        1 => Form::Whole,
+        1 if kind == Kind::Hash => Form::Whole,
+        1 => Form::Decimal,
         _ => Form::Part,
     };
     Type { kind, form }

@@ -426,6 +426,7 @@ fn amend(guard: &mut Guard<'_>, key: Key<'_>, part: &Part, bytes: &[u8]) -> Resu
     let form = type_of(part.tag).form;
     match part.what {
         What::Bytes { .. } if !entry.is_string() => return Ok(()),
+        What::Items if entry.kind() as u8 != part.tag.kind => return Ok(()),
         What::Items if entry.is_string() || entry.tree().is_some() => return Ok(()),
         What::Bytes { offset, total } => {
             let value = entry.resize_value(total, form);

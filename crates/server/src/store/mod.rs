@@ -11,7 +11,7 @@
 //! lock nothing themselves.
 
 mod batch;
-mod hash;
+mod items;
 mod offloading;
 mod room;
 mod shard;
@@ -34,7 +34,7 @@ use crate::values::cold::Served;
 
 use batch::Reached;
 pub(crate) use batch::{Pair, Shards};
-pub(crate) use hash::{Hash, HashEdit, Packed};
+pub(crate) use items::{HashEdit, Items, Kept, Set, SetEdit};
 pub(crate) use room::make_room;
 pub(crate) use shard::{Entry, LastUse, Shard, Still};
 pub(crate) use text::Text;

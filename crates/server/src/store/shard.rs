@@ -259,8 +259,8 @@ fn miss(stats: &WorkerStats, notifier: &Notifier, db: usize, key: Key<'_>) {
 /// A value as it was at one moment, to be read without a lock.
 pub(crate) enum Still {
     String(LargeValue),
-    /// A hash that is a run.
-    Run(Vec<u8>),
+    /// A collection that is a run, and its kind.
+    Run(Kind, Vec<u8>),
     /// A collection, and its bytes in memory.
     Tree(Moment, usize),
 }
@@ -270,7 +270,7 @@ impl Still {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Still::String(value) => value.len(),
-            Still::Run(run) => run.len(),
+            Still::Run(_, run) => run.len(),
             Still::Tree(_, bytes) => *bytes,
         }
     }
@@ -354,8 +354,10 @@ impl Entry<'_, '_> {
         }
         match self.inner.value() {
             Stored::Large(large) => Still::String(large.share()),
-            Stored::Inline(run) if self.inner.kind() == Kind::Hash => Still::Run(run.to_vec()),
-            Stored::Inline(bytes) => Still::String(LargeValue::new(bytes.to_vec().into())),
+            Stored::Inline(bytes) if self.inner.is_string() => {
+                Still::String(LargeValue::new(bytes.to_vec().into()))
+            }
+            Stored::Inline(run) => Still::Run(self.inner.kind(), run.to_vec()),
         }
     }
 

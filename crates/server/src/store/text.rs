@@ -58,15 +58,18 @@ fn wrong_type() -> Failure {
 
 impl Entry<'_, '_> {
     /// The name that OBJECT ENCODING has for how Redis would hold the value. Of a string it follows from the
-    /// bytes; of any other kind from its form: whether a limit of the packed encodings was ever passed.
+    /// bytes; of any other kind from its form: which limits of the packed encodings were ever passed.
     pub(crate) fn encoding(&self) -> &'static str {
-        let is_packed = self.inner.value_type().form == Form::Whole;
+        let form = self.inner.value_type().form;
+        let is_packed = form == Form::Whole;
         match self.kind() {
             Kind::String => self.string_encoding(),
             Kind::List if is_packed => "listpack",
             Kind::List => "quicklist",
             Kind::Hash if is_packed && self.inner.as_ref().is_expiring() => "listpackex",
-            Kind::Hash | Kind::Set | Kind::SortedSet if is_packed => "listpack",
+            Kind::Set if is_packed => "intset",
+            Kind::Set if form == Form::Decimal => "listpack",
+            Kind::Hash | Kind::SortedSet if is_packed => "listpack",
             Kind::Hash | Kind::Set => "hashtable",
             Kind::SortedSet => "skiplist",
             Kind::Stream => "stream",

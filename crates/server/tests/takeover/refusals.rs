@@ -32,9 +32,9 @@ fn what_cannot_be_taken_over_is_named() {
         ),
         (
             "MULTI\nSET b 1",
-            "SADD h f v",
+            "ZADD h 1 v",
             "EXEC",
-            format!("SADD, key \"h\": {unknown}"),
+            format!("ZADD, key \"h\": {unknown}"),
         ),
         (
             "",

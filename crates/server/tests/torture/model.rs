@@ -8,7 +8,9 @@ use crate::support::Value;
 use crate::torture::commands::{Effect, Row, payload, row};
 use crate::torture::script::Request;
 use crate::torture::slots::Slots;
-use crate::torture::values::{Data, Entry, Fields, Key, Keys, Span, fields_of};
+use crate::torture::values::{
+    Data, Entry, Fields, Key, Keys, Members, Span, fields_of, members_of,
+};
 
 /// Databases of the servers.
 pub(crate) const DATABASES: u16 = 4;
@@ -28,6 +30,8 @@ pub(crate) enum Expect {
     All(Vec<Expect>),
     /// These fields with their values, in any order.
     Fields(Fields),
+    /// These members, in any order.
+    Members(Members),
     /// What DUMP gives of a value.
     Payload(Data),
     /// Nothing is known of it, except that it is no error.
@@ -69,6 +73,7 @@ impl Expect {
             (Expect::Payload(data), Value::Bulk(bytes)) => {
                 payload::decode(bytes).as_ref() == Some(data)
             }
+            (Expect::Members(members), _) => members_of(reply).as_ref() == Some(members),
             (Expect::Fields(fields), _) => fields_of(reply).as_ref() == Some(fields),
             _ => false,
         }
@@ -106,7 +111,7 @@ impl Call<'_> {
     pub(crate) fn string(&self, name: &[u8]) -> Option<&[u8]> {
         match &self.get(name)?.data {
             Data::String(bytes) => Some(bytes),
-            Data::Hash(_) => None,
+            Data::Hash(_) | Data::Set(_) => None,
         }
     }
 

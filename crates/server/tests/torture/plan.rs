@@ -1,6 +1,6 @@
 //! The plan: a script from a seed, one life of the server after the other.
 
-use crate::torture::commands::{COMMANDS, Effect, Row, bits, hashes, payload};
+use crate::torture::commands::{COMMANDS, Effect, Row, bits, hashes, payload, sets};
 use crate::torture::inspect::SEPARATOR;
 use crate::torture::model::DATABASES;
 use crate::torture::run::LANES;
@@ -13,6 +13,8 @@ const NUMBERS: u32 = 3;
 const BIG_NUMBERS: u32 = 2;
 const SHORT_LIVES: u32 = 3;
 const HASHES: u32 = 4;
+/// And of sets.
+const SETS: u32 = 4;
 /// Keys that no other request names.
 const SELDOM: u32 = 64;
 
@@ -501,6 +503,7 @@ impl Plan {
             ("b", BIG_NUMBERS),
             ("x", SHORT_LIVES),
             ("h", HASHES),
+            ("u", SETS),
         ];
         if let Some((class, count)) = classes.iter().find(|(class, _)| *class == token) {
             let number = self.random.u32(..*count);
@@ -544,7 +547,7 @@ impl Plan {
                 word(at as i64)
             }
             "fields" => bits::fields(random),
-            other => hashes::words(random, other).unwrap_or_else(|| {
+            other => words_of_items(random, other).unwrap_or_else(|| {
                 let payload = payload::word(random, other);
                 vec![payload.unwrap_or_else(|| panic!("shapes have no {{{other}}}"))]
             }),
@@ -580,4 +583,9 @@ impl Plan {
             _ => random.usize(1_000_000..5_000_000) / shrink,
         }
     }
+}
+
+/// What stands in the place of a word about fields or members.
+fn words_of_items(random: &mut fastrand::Rng, token: &str) -> Option<Vec<Arg>> {
+    hashes::words(random, token).or_else(|| sets::words(random, token))
 }

@@ -2,7 +2,7 @@
 //!
 //! A type of values costs a variant of [`Data`] and a row of [`KINDS`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::support::Value;
@@ -38,10 +38,14 @@ impl Span {
 pub(crate) enum Data {
     String(Arc<Vec<u8>>),
     Hash(Arc<Fields>),
+    Set(Arc<Members>),
 }
 
 /// Fields and their values.
 pub(crate) type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Members of a set.
+pub(crate) type Members = BTreeSet<Vec<u8>>;
 
 impl Data {
     pub(crate) fn string(bytes: Vec<u8>) -> Data {
@@ -72,6 +76,13 @@ impl Data {
                     sum(&bytes)
                 )
             }
+            Data::Set(members) => {
+                let bytes: Vec<u8> = members
+                    .iter()
+                    .flat_map(|member| [member, &b";"[..]].concat())
+                    .collect();
+                format!("set of {} members (crc {:08x})", members.len(), sum(&bytes))
+            }
         }
     }
 
@@ -80,6 +91,7 @@ impl Data {
         match self {
             Data::String(_) => "string",
             Data::Hash(_) => "hash",
+            Data::Set(_) => "set",
         }
     }
 }
@@ -119,7 +131,25 @@ pub(crate) const KINDS: &[Kind] = &[
             Some(Data::Hash(Arc::new(fields)))
         },
     },
+    Kind {
+        name: "set",
+        read: &["SMEMBERS", "KEY"],
+        decode: |reply| {
+            let members = members_of(&reply).filter(|members| !members.is_empty())?;
+            Some(Data::Set(Arc::new(members)))
+        },
+    },
 ];
+
+/// The members that a reply tells, each once.
+pub(crate) fn members_of(reply: &Value) -> Option<Members> {
+    let (Value::Set(words) | Value::Array(words)) = reply else {
+        return None;
+    };
+    let members = words.iter().map(|word| Some(word.bytes()?.to_vec()));
+    let members: Option<Members> = members.collect();
+    members.filter(|members| members.len() == words.len())
+}
 
 /// The fields that a reply tells in turn with their values, each once.
 pub(crate) fn fields_of(reply: &Value) -> Option<Fields> {

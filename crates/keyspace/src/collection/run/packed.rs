@@ -65,7 +65,7 @@ impl<'a> Item<'a> {
     }
 
     /// The same with its bytes in a buffer of its own: what it was read from may change.
-    pub(crate) fn moved_to(self, buffer: &mut Vec<u8>) -> Item<'_> {
+    pub fn moved_to(self, buffer: &mut Vec<u8>) -> Item<'_> {
         let bytes = |cell: Option<Cell<'a>>| match cell {
             Some(Cell::Bytes(bytes)) => bytes,
             Some(Cell::Int(_)) | None => &[],

@@ -14,8 +14,9 @@
 use keyspace::collection::cell::Cell;
 use keyspace::collection::run::Item;
 
+use super::super::items::cells::cell;
 use super::super::{Args, Context, Failure, Handled, Next};
-use super::cells::{cell, packed};
+use crate::config::Packed;
 use crate::observe::notify::Event;
 use crate::store::HashEdit;
 
@@ -136,7 +137,7 @@ impl Condition {
 /// Lets fields expire at the time in the second argument. `from`: its unit, and where it is counted from.
 fn expire_at(context: &mut Context<'_>, args: &Args<'_>, from: (Scale, i64)) -> Handled {
     let parsed = parse_expire(context, args, from);
-    let (key, packed) = (args.key(1), packed(&context.server.settings));
+    let (key, packed) = (args.key(1), Packed::hash(&context.server.settings));
     let mut shard = context.store.lock(key);
     let hash = shard.find_hash_to_change(key)?;
     let (time, condition, first) = parsed?;
@@ -222,7 +223,7 @@ fn tell(context: &mut Context<'_>, args: &Args<'_>, tell: impl Fn(i64) -> i64) -
     let mut shard = context.store.lock(key);
     let hash = shard.read_hash(key)?;
     let first = fields_from(args, 2, NUMBER_NOT_POSITIVE)?;
-    let fields = hash.as_ref().map(|hash| hash.fields());
+    let fields = hash.as_ref().map(|hash| hash.items());
     context.reply.array(args.len() - first);
     for at in first..args.len() {
         let name = cell(args, at).ok();
@@ -239,7 +240,7 @@ fn tell(context: &mut Context<'_>, args: &Args<'_>, tell: impl Fn(i64) -> i64) -
 
 /// `HPERSIST key FIELDS numfields field [field ...]`
 pub(super) fn hpersist(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let (key, packed) = (args.key(1), packed(&context.server.settings));
+    let (key, packed) = (args.key(1), Packed::hash(&context.server.settings));
     let mut shard = context.store.lock(key);
     let hash = shard.find_hash_to_change(key)?;
     let first = fields_from(args, 2, NUMBER_NOT_POSITIVE)?;

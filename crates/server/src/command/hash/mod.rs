@@ -8,23 +8,21 @@
 //! | `write` | HSET HSETNX HMSET HDEL HGETDEL |
 //! | `number` | HINCRBY HINCRBYFLOAT |
 //! | `random` | HRANDFIELD |
-//! | `scan` | HSCAN |
 //! | `expiry` | HEXPIRE HPEXPIRE HEXPIREAT HPEXPIREAT, HTTL HPTTL HEXPIRETIME HPEXPIRETIME, HPERSIST |
 //! | `timed` | HGETEX HSETEX |
 //!
-//! `cells` turns arguments into cells, which fields and values are, and cells into replies. `moment` lets
-//! commands that look at many fields of a large hash go on in slices.
+//! HSCAN, and what hashes and sets have in common, is in [`super::items`].
 
-mod cells;
 mod expiry;
-mod moment;
 mod number;
 mod random;
 mod read;
-mod scan;
 mod timed;
 mod write;
 
+use keyspace::collection::kind::Fields;
+
+use super::items::scan;
 use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
 
 const KEY: Arg = Arg::key("key");
@@ -282,7 +280,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::word("novalues", "NOVALUES").since("7.4.0").optional(),
         ],
         history: &[("7.4.0", "Takes `NOVALUES`.")],
-        handler: scan::hscan,
+        handler: scan::scan::<Fields>,
         ..READS
     },
     Spec {

@@ -4,8 +4,9 @@ use keyspace::collection::cell::{Cell, DECIMAL_MAX};
 use keyspace::collection::run::Item;
 use resp::{Extended, extended};
 
+use super::super::items::cells::cell;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
-use super::cells::{cell, packed};
+use crate::config::Packed;
 use crate::observe::notify::Event;
 use crate::store::HashEdit;
 
@@ -28,7 +29,7 @@ pub(super) fn hincrby(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (key, field, packed) = (
         args.key(1),
         cell(args, 2)?,
-        packed(&context.server.settings),
+        Packed::hash(&context.server.settings),
     );
     let mut shard = context.store.lock(key);
     let after = shard.edit_hash(key, Event::HINCRBY, packed, |edit| {
@@ -55,7 +56,7 @@ pub(super) fn hincrbyfloat(context: &mut Context<'_>, args: &Args<'_>) -> Handle
     let (key, field, packed) = (
         args.key(1),
         cell(args, 2)?,
-        packed(&context.server.settings),
+        Packed::hash(&context.server.settings),
     );
     let mut text = Vec::with_capacity(32);
     let mut shard = context.store.lock(key);

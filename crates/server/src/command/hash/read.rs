@@ -1,14 +1,11 @@
 //! Commands that return fields: HGET HMGET HGETALL HKEYS HVALS, and HLEN HSTRLEN HEXISTS, which tell of them.
 
-use keyspace::collection::cell::DECIMAL_MAX;
-use keyspace::{HashRef, LeafPlace};
-use resp::reply::Writer;
+use keyspace::HashRef;
+use keyspace::collection::kind::Fields;
 
-use super::super::deferred::Slice;
+use super::super::items::cells::{cell, write_value};
+use super::super::items::list::list;
 use super::super::{Args, Context, Handled, Next};
-use super::cells::{cell, write_value};
-use super::moment::{Look, leave, look_on};
-use crate::store::Hash;
 
 /// `HGET key field`
 ///
@@ -17,7 +14,7 @@ pub(super) fn hget(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (key, field) = (args.key(1), cell(args, 2)?);
     let mut shard = context.store.lock(key);
     let hash = shard.read_hash(key)?;
-    match hash.as_ref().and_then(|hash| hash.fields().get(field)) {
+    match hash.as_ref().and_then(|hash| hash.items().get(field)) {
         Some(item) => write_value(&mut context.reply, item.value),
         None => context.reply.null(),
     }
@@ -29,7 +26,7 @@ pub(super) fn hmget(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     let hash = shard.read_hash(key)?;
-    let fields = hash.as_ref().map(|hash| hash.fields());
+    let fields = hash.as_ref().map(|hash| hash.items());
     context.reply.array(args.len() - 2);
     for at in 2..args.len() {
         // No hash has a field that is longer than a cell can be.
@@ -43,80 +40,21 @@ pub(super) fn hmget(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// Names of fields, values, or both.
-struct List<const NAMES: bool, const VALUES: bool> {
-    /// The leaf that comes next.
-    from: LeafPlace,
-}
-
-impl<const NAMES: bool, const VALUES: bool> Look for List<NAMES, VALUES> {
-    const STREAMS: bool = true;
-
-    #[inline]
-    fn step(&mut self, fields: HashRef<'_>, writer: &mut Writer<'_>) -> bool {
-        let mut bulks = writer.bulks();
-        let next = fields.cells_from(&self.from, |cell, is_name| {
-            if if is_name { NAMES } else { VALUES } {
-                bulks.put(cell.text(&mut [0; DECIMAL_MAX]));
-            }
-        });
-        bulks.finish();
-        let has_more = next.is_some();
-        self.from = next.unwrap_or_default();
-        has_more
-    }
-}
-
-/// Answers with a head for the number of fields, and then with their names, their values, or both.
-#[inline]
-fn list<const NAMES: bool, const VALUES: bool>(
-    context: &mut Context<'_>,
-    args: &Args<'_>,
-) -> Handled {
-    let (key, may_defer) = (args.key(1), context.may_defer());
-    let mut shard = context.store.lock(key);
-    let mut hash = shard.read_hash(key)?;
-    let (reply, fields) = (&mut context.reply, hash.as_ref().map(|hash| hash.fields()));
-    let (start, len) = (
-        reply.position(),
-        fields.map_or(0, |fields| fields.len() as usize),
-    );
-    match NAMES && VALUES {
-        true => reply.map(len),
-        false => reply.array(len),
-    }
-    let Some(fields) = fields else {
-        return Ok(Next::Done);
-    };
-    let from = LeafPlace::default();
-    let mut look = List::<NAMES, VALUES> { from };
-    // A small hash needs no clock.
-    let has_more =
-        look.step(fields, reply) && look_on(&mut look, fields, reply, &Slice::if_any(may_defer));
-    if !has_more {
-        return Ok(Next::Done);
-    }
-    let moment = hash.as_mut().and_then(Hash::moment);
-    drop(shard);
-    let moment = moment.expect("it is a tree");
-    Ok(leave(context, args, start, moment, look))
-}
-
 /// `HGETALL key`
 ///
 /// Budget: one lookup of the key; for each field of a small hash and its value 180 instructions.
 pub(super) fn hgetall(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    list::<true, true>(context, args)
+    list::<Fields, true, true>(context, args, |reply, len| reply.map(len))
 }
 
 /// `HKEYS key`
 pub(super) fn hkeys(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    list::<true, false>(context, args)
+    list::<Fields, true, false>(context, args, |reply, len| reply.array(len))
 }
 
 /// `HVALS key`
 pub(super) fn hvals(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    list::<false, true>(context, args)
+    list::<Fields, false, true>(context, args, |reply, len| reply.array(len))
 }
 
 /// Answers with a number that `tell` makes of the fields of a hash; 0 if there is none.
@@ -129,7 +67,7 @@ fn report(
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     let hash = shard.read_hash(key)?;
-    let number = hash.map_or(0, |hash| tell(hash.fields()));
+    let number = hash.map_or(0, |hash| tell(hash.items()));
     context.reply.integer(number as i64);
     Ok(Next::Done)
 }

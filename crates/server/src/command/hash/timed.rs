@@ -3,9 +3,10 @@
 use keyspace::collection::cell::Cell;
 use keyspace::collection::run::Item;
 
+use super::super::items::cells::{cell, write_value};
 use super::super::{Args, Context, Failure, Handled, Next};
-use super::cells::{cell, packed, write_value};
 use super::expiry::{NUMBER_NOT_POSITIVE, Scale, fields_from, set_expiry, time_of};
+use crate::config::Packed;
 use crate::observe::notify::Event;
 use crate::store::HashEdit;
 
@@ -52,7 +53,7 @@ fn is_over(context: &Context<'_>, expiry: Expiry) -> bool {
 /// PERSIST] FIELDS numfields field [field ...]`
 pub(super) fn hgetex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let parsed = parse_hgetex(context, args);
-    let (key, packed) = (args.key(1), packed(&context.server.settings));
+    let (key, packed) = (args.key(1), Packed::hash(&context.server.settings));
     let mut shard = context.store.lock(key);
     let hash = shard.find_hash_to_change(key)?;
     let (expiry, first) = parsed?;
@@ -122,7 +123,7 @@ pub(super) fn hsetex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         expiry,
         first,
     } = SetOptions::parse(context, args)?;
-    let (key, packed) = (args.key(1), packed(&context.server.settings));
+    let (key, packed) = (args.key(1), Packed::hash(&context.server.settings));
     for at in first..args.len() {
         cell(args, at)?;
     }

@@ -3,9 +3,10 @@
 use keyspace::collection::run::Item;
 use keyspace::collection::tree::Put;
 
+use super::super::items::cells::{cell, write_value};
 use super::super::{Args, Context, Failure, Handled, Next};
-use super::cells::{cell, packed, write_value};
 use super::expiry::{NUMBER_NOT_POSITIVE, fields_from};
+use crate::config::Packed;
 use crate::observe::notify::Event;
 use crate::request::Reply;
 use crate::store::HashEdit;
@@ -15,7 +16,7 @@ fn set_pairs(context: &mut Context<'_>, args: &Args<'_>) -> Result<u64, Failure>
     if args.len() % 2 == 1 {
         return Err(Failure::wrong_arity(&context.command.full_name));
     }
-    let (key, packed) = (args.key(1), packed(&context.server.settings));
+    let (key, packed) = (args.key(1), Packed::hash(&context.server.settings));
     for at in 2..args.len() {
         cell(args, at)?;
     }
@@ -41,7 +42,7 @@ pub(super) fn hset(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 
 /// `HSETNX key field value`
 pub(super) fn hsetnx(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let (key, packed) = (args.key(1), packed(&context.server.settings));
+    let (key, packed) = (args.key(1), Packed::hash(&context.server.settings));
     let item = Item::pair(cell(args, 2)?, cell(args, 3)?);
     let mut shard = context.store.lock(key);
     let is_set = shard.edit_hash(key, Event::HSET, packed, |edit| {
@@ -64,7 +65,7 @@ pub(super) fn hmset(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 
 /// `HDEL key field [field ...]`
 pub(super) fn hdel(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let (key, packed) = (args.key(1), packed(&context.server.settings));
+    let (key, packed) = (args.key(1), Packed::hash(&context.server.settings));
     let mut shard = context.store.lock(key);
     let Some(hash) = shard.find_hash(key)? else {
         context.reply.integer(0);
@@ -82,7 +83,7 @@ pub(super) fn hdel(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 /// `HGETDEL key FIELDS numfields field [field ...]`
 pub(super) fn hgetdel(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     fields_from(args, 2, NUMBER_NOT_POSITIVE)?;
-    let (key, packed) = (args.key(1), packed(&context.server.settings));
+    let (key, packed) = (args.key(1), Packed::hash(&context.server.settings));
     let mut shard = context.store.lock(key);
     let hash = shard.find_hash_to_change(key)?;
     let reply = &mut context.reply;

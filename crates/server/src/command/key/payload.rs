@@ -2,11 +2,11 @@
 //!
 //! Nothing is locked while bytes are made or taken apart.
 
-use keyspace::{Detached, HashRef, Key, LargeValue, New};
-use rdb::{Collection, Item, Payload, Typed};
+use keyspace::{AnyItems, Detached, Key, LargeValue, New};
+use rdb::{Item, Payload, Typed};
 
 use crate::persistence::Durable;
-use crate::persistence::snapshot::{ReadHash, dump_hash, read_hash};
+use crate::persistence::snapshot::{KINDS, ReadItems, dump_items, read_items};
 use crate::request::{Args, Failure, failure};
 use crate::store::{LastUse, Still};
 
@@ -21,8 +21,8 @@ pub(super) fn dump(value: &Still, compresses: bool) -> Vec<u8> {
     let bytes = value.bytes();
     match value {
         Still::String(value) => rdb::dump_string(value, compresses),
-        Still::Run(run) => dump_hash(HashRef::of_run(run), bytes, compresses),
-        Still::Tree(moment, _) => dump_hash(moment.hash(), bytes, compresses),
+        Still::Run(kind, run) => dump_items(AnyItems::of_run(*kind, run), bytes, compresses),
+        Still::Tree(moment, _) => dump_items(moment.all_items(), bytes, compresses),
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) fn check<'a>(
 /// The value of a payload.
 pub(super) enum Restored {
     String(LargeValue),
-    Hash(Detached),
+    Items(Detached),
     /// A hash all of whose fields have expired.
     Over,
 }
@@ -63,22 +63,23 @@ impl Restored {
         (most, now): (usize, i64),
     ) -> Result<Restored, Failure> {
         let mut reader = payload.read();
-        reader.only(&[Collection::Hash]);
+        reader.only(KINDS);
         reader.limit_strings(most as u64);
         let value = match reader.next() {
             Ok(Some(Typed::Item(Item::Entry(entry)))) => {
                 let value = std::mem::take(entry.value);
                 Restored::String(LargeValue::new(value.into()))
             }
-            Ok(Some(Typed::Begin { .. })) => {
+            Ok(Some(Typed::Begin { kind, .. })) => {
                 // While data is loaded, a later change may give fields another expiry.
                 let now = (!server.is_loading()).then_some(now);
                 let (expiry, pause) = ((None, now), &mut |_| Ok(()));
-                let read = read_hash(server, &mut reader, key.bytes, expiry, pause);
+                let from = (&mut reader, kind);
+                let read = read_items(server, from, key.bytes, expiry, pause);
                 match read.map_err(|_| BAD_DATA)? {
-                    ReadHash::Fields(hash) => Restored::Hash(hash),
-                    ReadHash::Over => Restored::Over,
-                    ReadHash::Empty => return Err(BAD_DATA),
+                    ReadItems::Items(items) => Restored::Items(items),
+                    ReadItems::Over => Restored::Over,
+                    ReadItems::Empty => return Err(BAD_DATA),
                 }
             }
             _ => return Err(BAD_DATA),
@@ -93,7 +94,7 @@ impl Restored {
     pub(super) fn give(&mut self) -> Option<New<'_>> {
         match self {
             Restored::String(value) => Some(New::large(value)),
-            Restored::Hash(hash) => Some(New::detached(hash)),
+            Restored::Items(items) => Some(New::detached(items)),
             Restored::Over => None,
         }
     }

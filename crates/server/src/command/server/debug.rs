@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use keyspace::collection::any::SMALL_BYTES;
 use keyspace::collection::cell::{Cell, DECIMAL_MAX};
-use keyspace::{COLD_MIN_BYTES, HashRef, Key, Kind};
+use keyspace::{AnyItems, COLD_MIN_BYTES, Key, Kind};
 use resp::number;
 use resp::reply::{Protocol, Writer};
 use sys::file::Trouble;
@@ -221,9 +221,11 @@ fn object(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (name, idle_s) = (entry.encoding(), entry.idle_seconds());
     let (view, persistence) = (entry.as_ref(), &context.server.persistence);
     let len = match view.kind() {
-        Kind::Hash if view.cold().is_none() => serialized_len_of(view.hash_fields()),
-        Kind::Hash => serialized_len_of(HashRef::of_run(&persistence.bytes_now(view)?)),
-        _ => serialized_len(&persistence.bytes_now(view)?),
+        Kind::String => serialized_len(&persistence.bytes_now(view)?),
+        kind if view.cold().is_some() => {
+            serialized_len_of(AnyItems::of_run(kind, &persistence.bytes_now(view)?))
+        }
+        _ => serialized_len_of(view.all_items().expect("it is a collection")),
     };
     let text = format!(
         "Value at:{:p} refcount:1 encoding:{name} serializedlength:{len} lru:{} lru_seconds_idle:{idle_s}",
@@ -254,18 +256,18 @@ fn serialized_len(value: &[u8]) -> usize {
     }
 }
 
-/// The same of a hash: its length, then fields and values.
-fn serialized_len_of(fields: HashRef<'_>) -> usize {
-    let prefix = match fields.len() {
+/// The same of a collection: its length, then fields and values, or members.
+fn serialized_len_of(items: AnyItems<'_>) -> usize {
+    let prefix = match items.len() {
         ..64 => 1,
         64..0x4000 => 2,
         0x4000..=0xffff_ffff => 5,
         _ => 9,
     };
     let len_of = |cell: Cell<'_>| serialized_len(cell.text(&mut [0; DECIMAL_MAX]));
-    let fields = fields.iter();
+    let items = items.iter();
     prefix
-        + fields
+        + items
             .map(|item| len_of(item.name) + item.value.map_or(0, len_of))
             .sum::<usize>()
 }

@@ -4,7 +4,8 @@
 //! or *mixed* into it by taking the SHA-1 of what adding gave, so that order does.
 //!
 //! ```text
-//! value:   mix(type), then of a string mix(value), of a hash for each field add(mix(field), mix(value));
+//! value:   mix(type), then of a string mix(value), of a hash for each field add(mix(field), mix(value)), of
+//!          a set for each member add(member);
 //!          add("!!expire!!") if it expires
 //! keys:    for each database in order that has keys: mix(number), for each key: add(mix(key), value)
 //! ```
@@ -13,7 +14,7 @@
 use std::fmt;
 
 use keyspace::collection::cell::DECIMAL_MAX;
-use keyspace::{Database, EntryRef, HashRef, Kind};
+use keyspace::{AnyItems, Database, EntryRef, Kind};
 use sha1_smol::Sha1;
 
 use crate::command::{Failure, failure};
@@ -21,6 +22,7 @@ use crate::persistence::Persistence;
 
 /// The types in digests.
 const STRING: u32 = 0;
+const SET: u32 = 2;
 const HASH: u32 = 4;
 
 /// See the module.
@@ -74,16 +76,14 @@ impl Digest {
                 self.mix(&STRING.to_be_bytes());
                 self.mix(&persistence.bytes_now(entry)?);
             }
-            Kind::Hash => {
-                self.mix(&HASH.to_be_bytes());
-                match entry.cold() {
-                    None => self.add_fields(entry.hash_fields()),
-                    Some(_) => {
-                        self.add_fields(HashRef::of_run(&persistence.bytes_now(entry)?));
-                    }
+            Kind::Hash | Kind::Set => match entry.cold() {
+                None => self.add_items(entry.all_items().expect("it is a collection")),
+                Some(_) => {
+                    let run = persistence.bytes_now(entry)?;
+                    self.add_items(AnyItems::of_run(entry.kind(), &run));
                 }
-            }
-            Kind::List | Kind::Set | Kind::SortedSet | Kind::Stream => {
+            },
+            Kind::List | Kind::SortedSet | Kind::Stream => {
                 return Err(failure::WRONG_TYPE);
             }
         }
@@ -93,7 +93,18 @@ impl Digest {
         Ok(())
     }
 
-    fn add_fields(&mut self, fields: HashRef<'_>) {
+    fn add_items(&mut self, items: AnyItems<'_>) {
+        let fields = match items {
+            AnyItems::Hash(fields) => fields,
+            AnyItems::Set(members) => {
+                self.mix(&SET.to_be_bytes());
+                for member in members.iter() {
+                    self.add(member.name.text(&mut [0; DECIMAL_MAX]));
+                }
+                return;
+            }
+        };
+        self.mix(&HASH.to_be_bytes());
         for item in fields.iter() {
             let mut field = Digest::default();
             for cell in std::iter::once(item.name).chain(item.value) {

@@ -98,6 +98,7 @@ fn group_name(group: Group) -> &'static str {
         Group::String => "string",
         Group::Bitmap => "bitmap",
         Group::Hash => "hash",
+        Group::Set => "set",
         Group::Connection => "connection",
         Group::PubSub => "pubsub",
         Group::Server => "server",

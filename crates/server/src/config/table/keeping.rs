@@ -125,6 +125,48 @@ pub(super) const KEEPING: &[Row] = &[
         ..BASE
     },
     Row {
+        setting: Setting::SetMaxIntsetEntries,
+        name: "set-max-intset-entries",
+        kind: Kind::Integer {
+            min: 0,
+            max: i64::MAX,
+        },
+        default: "512",
+        mutable: true,
+        section: Section::Data,
+        summary: "The members up to which OBJECT ENCODING calls a set of integers intset. \
+                  How a set is stored does not depend on it.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::SetMaxListpackEntries,
+        name: "set-max-listpack-entries",
+        kind: Kind::Integer {
+            min: 0,
+            max: i64::MAX,
+        },
+        default: "128",
+        mutable: true,
+        section: Section::Data,
+        summary: "The members up to which OBJECT ENCODING calls any other set listpack. \
+                  How a set is stored does not depend on it.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::SetMaxListpackValue,
+        name: "set-max-listpack-value",
+        kind: Kind::Integer {
+            min: 0,
+            max: i64::MAX,
+        },
+        default: "64",
+        mutable: true,
+        section: Section::Data,
+        summary: "The bytes of a member up to which OBJECT ENCODING calls a set listpack. \
+                  How a set is stored does not depend on it.",
+        ..BASE
+    },
+    Row {
         setting: Setting::MaxMemoryClients,
         name: "maxmemory-clients",
         kind: Kind::MemoryOrShare(Whole::MaxMemory),

@@ -126,6 +126,8 @@ impl Loader {
         }
         let (_, db) = unfilled.logged().place()?;
         match self.trees.take(claim.instance, descriptor.seed) {
+            // A damaged record may name the instance of another.
+            Rebuilt::Tree(tree) if tree.kind() != entry.kind() => Some(Rebuilt::Lacking),
             Rebuilt::Tree(tree) => {
                 let ledger: Arc<dyn Ledger> = instances.clone();
                 tree.logged().begin(claim.instance, db, &ledger);

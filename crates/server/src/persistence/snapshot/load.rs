@@ -15,9 +15,9 @@ use keyspace::{
     Records, Turn,
 };
 use parking_lot::Mutex;
-use rdb::{Collection, Entry, Item, Typed, TypedReader};
+use rdb::{Entry, Item, Typed, TypedReader};
 
-use super::hash::{self, ReadHash};
+use super::items::{KINDS, ReadItems, read_items};
 use crate::config::Setting;
 use crate::limits::{LOAD_BUFFER_BYTES, LOAD_BUFFERS_PER_THREAD, LOAD_THREADS, LOAD_WINDOW};
 use crate::persistence::Durable;
@@ -36,7 +36,7 @@ pub(crate) enum Duplicates {
 struct Buffer {
     database: usize,
     records: Records,
-    /// Hashes that are trees, and their keys.
+    /// Collections that are trees, and their keys.
     trees: Vec<(Box<[u8]>, Detached)>,
     /// Bytes of large values and trees, which are outside of the records.
     large_bytes: usize,
@@ -110,7 +110,8 @@ pub(super) fn check(server: &Durable, path: &Path) -> Result<(), String> {
 enum Part<'p> {
     Database(u64),
     Entry(Entry<'p>),
-    Hash(&'p [u8], Detached),
+    /// A collection.
+    Items(&'p [u8], Detached),
     Fact(&'p [u8], &'p [u8]),
     /// The end of the file.
     End,
@@ -230,7 +231,7 @@ impl<'s> Load<'s> {
             }
             let expiry = match &part {
                 Part::Entry(entry) => entry.attributes.expiry_ms,
-                Part::Hash(_, hash) => hash.expiry(),
+                Part::Items(_, items) => items.expiry(),
                 Part::Fact(name, value) => {
                     self.note_fact(name, value);
                     return Ok(());
@@ -244,14 +245,14 @@ impl<'s> Load<'s> {
             }
             match part {
                 Part::Entry(entry) => buffer.push(entry),
-                Part::Hash(key, hash) => buffer.push_hash(key, hash),
+                Part::Items(key, items) => buffer.push_items(key, items),
                 _ => {}
             }
             Ok(())
         })
     }
 
-    /// Reads the file and gives out its parts. A hash without fields is none, as for Redis.
+    /// Reads the file and gives out its parts. A collection without items is none, as for Redis.
     fn parse(
         &self,
         file: File,
@@ -261,7 +262,7 @@ impl<'s> Load<'s> {
         let (loading, server) = (self.server.snapshots.loading(), self.server);
         let checksum = server.settings.flag(Setting::RdbChecksum);
         let mut reader = TypedReader::new(file, checksum).map_err(wrong)?;
-        reader.only(&[Collection::Hash]);
+        reader.only(KINDS);
         let mut name = Vec::new();
         loop {
             match reader.next().map_err(wrong)? {
@@ -273,7 +274,10 @@ impl<'s> Load<'s> {
                     Item::Sizes { .. } | Item::Unsupported(_) => {}
                 },
                 Some(Typed::Begin {
-                    key, attributes, ..
+                    key,
+                    kind,
+                    attributes,
+                    ..
                 }) => {
                     name.clear();
                     name.extend_from_slice(key);
@@ -283,14 +287,17 @@ impl<'s> Load<'s> {
                     };
                     let now = (!self.keeps_expired).then_some(self.now);
                     let expiry = (attributes.expiry_ms, now);
-                    let read = hash::read_hash(server, &mut reader, &name, expiry, &mut pause);
+                    let from = (&mut reader, kind);
+                    let read = read_items(server, from, &name, expiry, &mut pause);
                     match read? {
-                        ReadHash::Fields(hash) => give(Part::Hash(&name, hash))?,
-                        ReadHash::Over => drop(loading.expired.fetch_add(1, Relaxed)),
-                        ReadHash::Empty => {}
+                        ReadItems::Items(items) => give(Part::Items(&name, items))?,
+                        ReadItems::Over => drop(loading.expired.fetch_add(1, Relaxed)),
+                        ReadItems::Empty => {}
                     }
                 }
-                Some(Typed::Element(_) | Typed::End) => unreachable!("a hash is read to its end"),
+                Some(Typed::Element(_) | Typed::End) => {
+                    unreachable!("a collection is read to its end")
+                }
             }
             loading.loaded_bytes.store(reader.offset(), Relaxed);
         }
@@ -452,13 +459,13 @@ impl Buffer {
             .push(entry.key, value, entry.attributes.expiry_ms);
     }
 
-    fn push_hash(&mut self, key: &[u8], hash: Detached) {
-        if let Some(run) = hash.inline() {
-            let value = (hash.value_type(), RecordValue::Inline(run));
-            self.records.push_typed(key, value, hash.expiry());
+    fn push_items(&mut self, key: &[u8], items: Detached) {
+        if let Some(run) = items.inline() {
+            let value = (items.value_type(), RecordValue::Inline(run));
+            self.records.push_typed(key, value, items.expiry());
         } else {
-            self.large_bytes += hash.bytes();
-            self.trees.push((key.into(), hash));
+            self.large_bytes += items.bytes();
+            self.trees.push((key.into(), items));
         }
     }
 }

@@ -5,12 +5,12 @@ use std::io;
 use std::time::Duration;
 
 use ferrite_log::BlobStream;
-use keyspace::{Exclusive, HashRef, Kind, Record, RecordValue, Records, Sizes, Turn};
+use keyspace::{AnyItems, Exclusive, Kind, Record, RecordValue, Records, Sizes, Turn};
 use rdb::{Attributes, Options, Writer};
 
 use super::cold::{self, Found};
 use super::file::{Draft, DraftFile};
-use super::hash::HashWriter;
+use super::items::ItemsWriter;
 use super::state::Outcome;
 use crate::config::{REDIS_VERSION, Setting};
 use crate::limits::SNAPSHOT_READ_BYTES;
@@ -55,7 +55,7 @@ impl From<Result<(), Stop>> for Outcome {
 /// Value to be written.
 pub(super) enum SavedValue<'v> {
     Bytes(&'v [u8]),
-    Hash(HashRef<'v>),
+    Items(AnyItems<'v>),
     /// Length in bytes, and a stream that is read a piece at a time.
     File(u64, BlobStream),
 }
@@ -67,7 +67,7 @@ pub(super) type Between<'p> = &'p mut dyn FnMut() -> Result<(), Stop>;
 pub(super) struct Save<'s> {
     server: &'s Durable,
     writer: Writer<DraftFile>,
-    hashes: HashWriter,
+    items: ItemsWriter,
     /// Database of the last key.
     database: Option<usize>,
     /// Numbers of keys of the databases that are not written yet.
@@ -100,9 +100,9 @@ pub(crate) fn save_alone(server: &Durable, alone: &Exclusive<'_>, now: i64) -> i
             }
             let (key, expiry) = (entry.key(), entry.expiry());
             let Some(cold) = entry.cold() else {
-                let value = match entry.kind() {
-                    Kind::Hash => SavedValue::Hash(entry.hash_fields()),
-                    _ => SavedValue::Bytes(entry.value().bytes()),
+                let value = match entry.all_items() {
+                    Some(items) => SavedValue::Items(items),
+                    None => SavedValue::Bytes(entry.value().bytes()),
                 };
                 result = save.put_alone(*number, key, value, expiry);
                 return;
@@ -144,13 +144,13 @@ pub(crate) fn after_flush_all(server: &Durable, turn: &mut Turn<'_>) {
 /// Value of a key whose value was read.
 fn in_memory<'r>(record: &'r Record<'_>) -> SavedValue<'r> {
     if let RecordValue::Tree(moment) = &record.value {
-        return SavedValue::Hash(moment.hash());
+        return SavedValue::Items(moment.all_items());
     }
     let bytes = record.value.bytes();
     let bytes = bytes.expect("what is in the log alone was read before");
     match record.of.kind {
-        Kind::Hash => SavedValue::Hash(HashRef::of_run(bytes)),
-        _ => SavedValue::Bytes(bytes),
+        Kind::String => SavedValue::Bytes(bytes),
+        kind => SavedValue::Items(AnyItems::of_run(kind, bytes)),
     }
 }
 
@@ -193,7 +193,7 @@ impl<'s> Save<'s> {
         Ok(Save {
             server,
             writer,
-            hashes: HashWriter::default(),
+            items: ItemsWriter::default(),
             database: None,
             sizes,
             delay_us: server.settings.int(Setting::RdbKeySaveDelay).unsigned_abs(),
@@ -292,8 +292,8 @@ impl<'s> Save<'s> {
         let writer = &mut self.writer;
         match value {
             SavedValue::Bytes(bytes) => writer.key(key, bytes, attributes)?,
-            SavedValue::Hash(fields) => {
-                self.hashes.write(writer, key, fields, attributes, pause)?;
+            SavedValue::Items(items) => {
+                self.items.write(writer, key, items, attributes, pause)?;
             }
             SavedValue::File(len, mut stream) => {
                 writer.key_from(key, len, &mut stream, attributes)?;

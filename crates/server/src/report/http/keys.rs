@@ -18,7 +18,7 @@
 use std::time::Instant;
 
 use keyspace::collection::cell::DECIMAL_MAX;
-use keyspace::{Database, EntryRef, HashRef, Kind, Stored, Turn};
+use keyspace::{AnyItems, Database, EntryRef, Stored, Turn};
 use serde_json::{Value as Json, json};
 
 use super::response::{Response, Status, content};
@@ -105,11 +105,14 @@ fn walk(database: &Database, wanted: &Wanted, rows: &mut Vec<Row>) -> (u64, usiz
     }
 }
 
-/// The first fields of a hash, a line each.
-fn start_of_hash(fields: HashRef<'_>) -> Vec<u8> {
+/// The first items of a collection, a line each.
+fn start_of_items(items: AnyItems<'_>) -> Vec<u8> {
     let mut text = Vec::new();
-    for item in fields.iter() {
-        let separators: [&[u8]; 2] = [b": ", b"\n"];
+    for item in items.iter() {
+        let separators: &[&[u8]] = match items {
+            AnyItems::Hash(_) => &[b": ", b"\n"],
+            AnyItems::Set(_) => &[b"\n"],
+        };
         for (cell, separator) in std::iter::once(item.name).chain(item.value).zip(separators) {
             let mut scratch = [0; DECIMAL_MAX];
             let cell = cell.text(&mut scratch);
@@ -130,9 +133,8 @@ impl Row {
         let start = |bytes: &[u8], most: usize| bytes[..bytes.len().min(most)].to_vec();
         let (length, preview) = match entry.cold() {
             Some(cold) => (cold.len, None),
-            None if entry.kind() == Kind::Hash => {
-                let fields = entry.hash_fields();
-                (fields.len(), Some(start_of_hash(fields)))
+            None if let Some(items) = entry.all_items() => {
+                (items.len(), Some(start_of_items(items)))
             }
             None => {
                 let value = match entry.value() {

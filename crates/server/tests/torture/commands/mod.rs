@@ -1,18 +1,20 @@
 //! The table of commands: one row for each, with the shapes of its requests and what it does to the model.
 //!
 //! A new command is one row and, if no function here does what it does, one function below `strings`, `bits`,
-//! `hashes`, `keys` or a file of its own. `every_write_command_has_a_row` in `main.rs` fails until the row is there.
+//! `hashes`, `sets`, `keys` or a file of its own. `every_write_command_has_a_row` in `main.rs` fails until the
+//! row is there.
 //!
 //! A shape is a request without its name, in words. A word in braces stands for what `plan.rs` puts in its
 //! place:
 //!
 //! | word | stands for |
 //! |---|---|
-//! | `{v}` `{n}` `{b}` `{x}` `{h}` | a key of values, of small numbers, of big numbers, of short lives, of hashes: each class has its own few names |
+//! | `{v}` `{n}` `{b}` `{x}` `{h}` `{u}` | a key of values, of small numbers, of big numbers, of short lives, of hashes, of sets: each class has its own few names |
 //! | `{vs}` `{pairs}` | several keys of values; several with texts |
 //! | `{text}` `{tail}` | bytes of all lengths; of few |
 //! | `{f}` `{fs}` `{fmany}` | a field of a hash; some fields; many |
 //! | `{fv}` `{fvmany}` | some fields with values; many, which make a tree of the hash |
+//! | `{m}` `{ms}` `{mmany}` | a member of a set; some members; many |
 //! | `{fn}` `{fq}` | a field that has integers, quarters |
 //! | `{int}` `{big}` `{quarter}` | numbers |
 //! | `{secs}` `{future}` `{future-s}` `{short}` | a long time; moments far away, in ms and s; milliseconds that pass soon |
@@ -28,6 +30,7 @@ pub(crate) mod hashes;
 mod keys;
 pub(crate) mod payload;
 mod reads;
+pub(crate) mod sets;
 mod strings;
 
 use crate::torture::model::{Call, Expect, Global};
@@ -141,18 +144,28 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("hincrby", 20, &["{h} {fn} {int}", "{h} {fn} {int}", "{h} {f} {int}"], hashes::hincrby),
     keys("hincrbyfloat", 10, &["{h} {fq} {quarter}"], hashes::hincrbyfloat),
 
-    keys("del", 20, &["{v}", "{vs}", "{n}", "{x}", "{h}"], keys::del),
+    keys("sadd", 50, &["{u} {m}", "{u} {ms}", "{u} {ms}", "{u} {mmany}", "{u} {tail}"], sets::sadd),
+    keys("srem", 30, &["{u} {m}", "{u} {ms}", "{u} {mmany}"], sets::srem),
+    keys("smove", 20, &["{u} {u} {m}"], sets::smove),
+    keys("spop", 3, &["{u} 100000"], sets::spop),
+    keys("sinterstore", 5, &["{u} {u} {u}", "{u} {u}"], sets::sinterstore),
+    keys("sunionstore", 8, &["{u} {u} {u}", "{u} {u} {u} {u}"], sets::sunionstore),
+    keys("sdiffstore", 5, &["{u} {u} {u}", "{u} {u} {u} {u}"], sets::sdiffstore),
+
+    keys("del", 20, &["{v}", "{vs}", "{n}", "{x}", "{h}", "{u}"], keys::del),
     keys("unlink", 10, &["{v}", "{vs}", "{h}"], keys::del),
-    keys("expire", 8, &["{v} {secs}", "{v} -1", "{n} {secs}", "{h} {secs}", "{h} -1"], keys::expire),
+    keys("expire", 8, &["{v} {secs}", "{v} -1", "{n} {secs}", "{h} {secs}", "{h} -1",
+        "{u} {secs}"], keys::expire),
     keys("pexpire", 8, &["{v} {secs}000", "{v} 0"], keys::pexpire),
     keys("expireat", 8, &["{v} {future-s}", "{v} {future-s} NX", "{v} {future-s} XX"], keys::expireat),
     keys("pexpireat", 8, &["{v} {future}", "{v} {future} GT", "{v} {future} LT", "{v} 1000"], keys::pexpireat),
-    keys("persist", 12, &["{v}", "{n}", "{h}"], keys::persist),
+    keys("persist", 12, &["{v}", "{n}", "{h}", "{u}"], keys::persist),
     keys("copy", 30, &["{v} {v} REPLACE", "{v} {v}", "{v} {v} DB {db} REPLACE", "{n} {n} DB {db}",
-        "{h} {h} REPLACE", "{h} {h} DB {db} REPLACE"], keys::copy),
-    keys("rename", 20, &["{v} {v}", "{n} {n}", "{h} {h}"], keys::rename),
+        "{h} {h} REPLACE", "{h} {h} DB {db} REPLACE", "{u} {u} REPLACE",
+        "{u} {u} DB {db} REPLACE"], keys::copy),
+    keys("rename", 20, &["{v} {v}", "{n} {n}", "{h} {h}", "{u} {u}"], keys::rename),
     keys("renamenx", 10, &["{v} {v}", "{h} {h}"], keys::renamenx),
-    keys("move", 16, &["{v} {db}", "{h} {db}"], keys::move_),
+    keys("move", 16, &["{v} {db}", "{h} {db}", "{u} {db}"], keys::move_),
     keys("restore", 10, &["{v} 0 {payload}", "{v} 0 {payload} REPLACE", "{v} {secs}000 {payload} REPLACE",
         "{v} {future} {payload} REPLACE ABSTTL", "{v} 1000 {payload} REPLACE ABSTTL",
         "{h} 0 {hash} REPLACE", "{h} 0 {hash}", "{h} {future} {hash} REPLACE ABSTTL",
@@ -169,8 +182,8 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("strlen", 6, &["{v}"], reads::strlen),
     keys("exists", 4, &["{vs}"], reads::exists),
     keys("touch", 2, &["{vs}"], reads::exists),
-    keys("dump", 6, &["{h}", "{h}", "{v}"], reads::dump),
-    keys("type", 2, &["{v}", "{h}"], reads::type_),
+    keys("dump", 8, &["{h}", "{h}", "{v}", "{u}"], reads::dump),
+    keys("type", 3, &["{v}", "{h}", "{u}"], reads::type_),
     keys("pttl", 4, &["{v}", "{h}"], reads::pttl),
     keys("pexpiretime", 4, &["{v}"], reads::pexpiretime),
     keys("getbit", 4, &["{v} {bit}"], bits::getbit),
@@ -181,6 +194,14 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("hlen", 4, &["{h}"], hashes::hlen),
     keys("hexists", 2, &["{h} {f}"], hashes::hexists),
     keys("hstrlen", 2, &["{h} {f}"], hashes::hstrlen),
+    keys("smembers", 6, &["{u}"], sets::smembers),
+    keys("scard", 4, &["{u}"], sets::scard),
+    keys("sismember", 4, &["{u} {m}"], sets::sismember),
+    keys("smismember", 3, &["{u} {ms}"], sets::smismember),
+    keys("sinter", 3, &["{u} {u}", "{u} {u} {u}"], sets::sinter),
+    keys("sunion", 3, &["{u} {u}", "{u} {u} {u}"], sets::sunion),
+    keys("sdiff", 3, &["{u} {u}", "{u} {u} {u}"], sets::sdiff),
+    keys("sintercard", 2, &["2 {u} {u}"], sets::sintercard),
 
     operator("bgrewriteaof", 50, &[""]),
     operator("bgsave", 10, &[""]),
@@ -189,6 +210,7 @@ pub(crate) const COMMANDS: &[Row] = &[
         "SET notify-keyspace-events KEA", "SET latency-monitor-threshold 1", "SET slowlog-log-slower-than 0",
         "SET hash-max-listpack-entries 3", "SET hash-max-listpack-entries 128",
         "SET hash-max-listpack-value 10", "SET hash-max-listpack-value 64",
+        "SET set-max-intset-entries 5", "SET set-max-intset-entries 512", "SET set-max-listpack-entries 20",
         "REWRITE", "RESETSTAT"]),
     operator("debug", 20, &["RELOAD", "RELOAD", "LOADAOF", "OFFLOAD-ALL 1", "OFFLOAD-ALL 0", "OFFLOAD-ALL 0",
         "SMALL-BYTES 64", "SMALL-BYTES 64", "SMALL-BYTES 300", "SMALL-BYTES 4096"]),

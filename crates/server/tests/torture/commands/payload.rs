@@ -6,7 +6,7 @@ use rdb::packed::ListpackBuilder;
 use rdb::{Attributes, Collection, Element, Item, Payload, Typed, Writer};
 
 use crate::torture::script::Arg;
-use crate::torture::values::{Data, Fields};
+use crate::torture::values::{Data, Fields, Members};
 
 /// The payload of a short string.
 const STRING: &[u8] = b"\x00\x0brestored170\x0a\x00\x1f\x0a<qr;6Q";
@@ -85,7 +85,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Data> {
     let payload = Payload::check(bytes)?;
     let mut reader = payload.read();
     let mut fields = Fields::new();
-    let mut string = None;
+    let (mut string, mut members) = (None, Members::new());
     while let Some(part) = reader.next().ok()? {
         match part {
             Typed::Item(Item::Entry(entry)) => string = Some(Data::string(entry.value.to_vec())),
@@ -95,15 +95,23 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Data> {
                     return None;
                 }
             }
+            // Nor does a member.
+            Typed::Element(Element::String(member)) => {
+                if !members.insert(member.to_vec()) {
+                    return None;
+                }
+            }
             Typed::Begin {
-                kind: Collection::Hash,
+                kind: Collection::Hash | Collection::Set,
                 ..
             }
             | Typed::End => {}
             _ => return None,
         }
     }
-    string.or_else(|| (!fields.is_empty()).then(|| Data::Hash(Arc::new(fields))))
+    let set = (!members.is_empty()).then(|| Data::Set(Arc::new(members)));
+    let hash = (!fields.is_empty()).then(|| Data::Hash(Arc::new(fields)));
+    string.or(hash).or(set)
 }
 
 #[test]

@@ -1,7 +1,9 @@
-//! HSCAN: the fields of a hash, some at a time.
+//! HSCAN and SSCAN: the items of a collection, some at a time.
 
-use keyspace::HashRef;
+use keyspace::ItemsRef;
+use keyspace::collection::any::Held;
 use keyspace::collection::cell::DECIMAL_MAX;
+use keyspace::collection::run::PAIRS;
 use resp::number::{INTEGER_TEXT_LEN, format_u64};
 use resp::reply::Writer;
 
@@ -9,8 +11,9 @@ use super::super::{Args, Context, Failure, Handled, Next, cursor, failure};
 use super::cells::{write_cell, write_value};
 use super::moment::{Look, leave};
 use crate::names::glob::{self, Case};
+use crate::store::Kept;
 
-/// The options of HSCAN, after its cursor.
+/// The options behind the cursor.
 struct Options<'a> {
     pattern: Option<&'a [u8]>,
     count: usize,
@@ -18,11 +21,11 @@ struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    fn parse(args: &Args<'a>) -> Result<Options<'a>, Failure> {
+    fn parse(args: &Args<'a>, has_values: bool) -> Result<Options<'a>, Failure> {
         let mut options = Options {
             pattern: None,
             count: cursor::COUNT,
-            with_values: true,
+            with_values: has_values,
         };
         let mut at = 3;
         while at < args.len() {
@@ -34,7 +37,7 @@ impl<'a> Options<'a> {
                 // As with SCAN, `*` is the absence of a pattern.
                 options.pattern = Some(args.get(at + 1)).filter(|&pattern| pattern != b"*");
                 at += 2;
-            } else if args.is(at, "NOVALUES") {
+            } else if has_values && args.is(at, "NOVALUES") {
                 options.with_values = false;
                 at += 1;
             } else {
@@ -45,26 +48,26 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Fields that are looked at under the lock, or in deferred work, before the clock is.
-const STEP_FIELDS: usize = 64;
+/// Items that are looked at under the lock, or in deferred work, before the clock is.
+const STEP_ITEMS: usize = 64;
 
-/// A scan of a hash.
+/// A scan of a collection.
 struct Scan<P> {
     pattern: Option<P>,
     with_values: bool,
-    /// Where to go on, and how many fields to look at yet.
+    /// Where to go on, and how many items to look at yet.
     cursor: u64,
     left: usize,
-    /// Fields and values in the reply.
+    /// Names and values in the reply.
     found: usize,
 }
 
 impl<P: AsRef<[u8]>> Scan<P> {
-    fn step(&mut self, fields: HashRef<'_>, writer: &mut Writer<'_>) -> bool {
-        let count = self.left.min(STEP_FIELDS);
+    fn step<K: Held>(&mut self, items: ItemsRef<'_, K>, writer: &mut Writer<'_>) -> bool {
+        let count = self.left.min(STEP_ITEMS);
         let (mut seen, mut found) = (0, self.found);
         let pattern = self.pattern.as_ref().map(P::as_ref);
-        self.cursor = fields.scan(self.cursor, count, |item| {
+        self.cursor = items.scan(self.cursor, count, |item| {
             seen += 1;
             let mut scratch = [0; DECIMAL_MAX];
             let is_wanted =
@@ -90,11 +93,11 @@ impl<P: AsRef<[u8]>> Scan<P> {
     }
 }
 
-impl Look for Scan<Vec<u8>> {
+impl<K: Held> Look<K> for Scan<Vec<u8>> {
     const STREAMS: bool = false;
 
-    fn step(&mut self, fields: HashRef<'_>, writer: &mut Writer<'_>) -> bool {
-        Scan::step(self, fields, writer)
+    fn step(&mut self, items: ItemsRef<'_, K>, writer: &mut Writer<'_>) -> bool {
+        Scan::step(self, items, writer)
     }
 
     fn head(&self, writer: &mut Writer<'_>) {
@@ -102,12 +105,15 @@ impl Look for Scan<Vec<u8>> {
     }
 }
 
-/// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
-pub(super) fn hscan(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+/// `key cursor [MATCH pattern] [COUNT count] [NOVALUES]`, the last of a hash alone.
+pub(in crate::command) fn scan<K: Kept + Send>(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+) -> Handled {
     let (key, from) = (args.key(1), cursor::parse(args.get(2))?);
     let slice = context.slice();
     let mut shard = context.store.lock(key);
-    let Some(mut hash) = shard.read_hash(key)? else {
+    let Some(mut items) = shard.read_items::<K>(key)? else {
         // Of a key that is missing Redis doesn't look at the options either.
         let writer = &mut context.reply;
         writer.array(2);
@@ -115,7 +121,7 @@ pub(super) fn hscan(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         writer.array(0);
         return Ok(Next::Done);
     };
-    let options = Options::parse(args)?;
+    let options = Options::parse(args, K::FLAGS & PAIRS != 0)?;
     let reply = &mut context.reply;
     let start = reply.position();
     let mut scan = Scan {
@@ -125,9 +131,9 @@ pub(super) fn hscan(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         left: options.count,
         found: 0,
     };
-    while scan.step(hash.fields(), reply) {
+    while scan.step(items.items(), reply) {
         if !slice.goes_on() {
-            let moment = hash.moment().expect("a small one is scanned at once");
+            let moment = items.moment().expect("a small one is scanned at once");
             drop(shard);
             let scan = Scan {
                 pattern: scan.pattern.map(<[u8]>::to_vec),
@@ -136,7 +142,7 @@ pub(super) fn hscan(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
                 left: scan.left,
                 found: scan.found,
             };
-            return Ok(leave(context, args, start, moment, scan));
+            return Ok(leave::<K>(context, args, start, moment, scan));
         }
     }
     reply.put_before(start, |writer| scan.head(writer));

@@ -1,10 +1,12 @@
-//! Commands that look at many fields of a large hash: at one moment of it, a slice at a time.
+//! Commands that look at many items of a large collection: at one moment of it, a slice at a time.
 //!
 //! A handler begins under the lock of the shard. If its slice ends before the look does, it takes the moment
-//! that the hash is at, and the rest is deferred work on that moment, without a lock.
+//! that the collection is at, and the rest is deferred work on that moment, without a lock.
 
-use keyspace::HashRef;
-use keyspace::collection::any::Moment;
+use std::marker::PhantomData;
+
+use keyspace::ItemsRef;
+use keyspace::collection::any::{Held, Moment};
 use resp::reply::Writer;
 
 use super::super::deferred::{Around, Progress, Slice, Work};
@@ -12,27 +14,27 @@ use super::super::{Args, Context, Next};
 use crate::request::Pieces;
 use crate::server::Server;
 
-/// A look at the fields of a hash.
-pub(super) trait Look: Send + 'static {
+/// A look at the items of a collection.
+pub(in crate::command) trait Look<K>: Send + 'static {
     /// Whether the reply is sent while it grows: its head is written before the first step. Otherwise
     /// [`Look::head`] writes it after the last.
     const STREAMS: bool;
 
-    /// Looks at the next fields, and answers with them. Returns whether there are more.
-    fn step(&mut self, fields: HashRef<'_>, writer: &mut Writer<'_>) -> bool;
+    /// Looks at the next items, and answers with them. Returns whether there are more.
+    fn step(&mut self, items: ItemsRef<'_, K>, writer: &mut Writer<'_>) -> bool;
 
     /// Writes the head of a reply that is complete.
     fn head(&self, _: &mut Writer<'_>) {}
 }
 
-/// Looks at fields until the slice is over. Returns whether there are more.
-pub(super) fn look_on(
-    look: &mut impl Look,
-    fields: HashRef<'_>,
+/// Looks at items until the slice is over. Returns whether there are more.
+pub(in crate::command) fn look_on<K>(
+    look: &mut impl Look<K>,
+    items: ItemsRef<'_, K>,
     writer: &mut Writer<'_>,
     slice: &Slice,
 ) -> bool {
-    while look.step(fields, writer) {
+    while look.step(items, writer) {
         if !slice.goes_on() {
             return true;
         }
@@ -41,33 +43,35 @@ pub(super) fn look_on(
 }
 
 /// Leaves the rest of a look to deferred work. `start`: where the reply begins.
-pub(super) fn leave(
+pub(in crate::command) fn leave<K: Held + Send>(
     context: &mut Context<'_>,
     args: &Args<'_>,
     start: usize,
     moment: Moment,
-    look: impl Look,
+    look: impl Look<K>,
 ) -> Next {
     let answer = Pieces::beginning(context.reply.split_off(start));
     let rest = Rest {
         server: context.server,
         moment: Some(moment),
         look,
+        kind: PhantomData,
         answer,
     };
     context.defer(args, rest)
 }
 
 /// The rest of a look.
-struct Rest<L> {
+struct Rest<L, K> {
     server: &'static Server,
-    /// The moment of the hash; `None` once it was discarded.
+    /// The moment of the collection; `None` once it was discarded.
     moment: Option<Moment>,
     look: L,
+    kind: PhantomData<K>,
     answer: Pieces,
 }
 
-impl<L: Look> Work for Rest<L> {
+impl<L: Look<K>, K: Held + Send> Work for Rest<L, K> {
     fn go_on(&mut self, around: &mut Around<'_>, slice: &Slice) -> Progress {
         let Rest {
             moment,
@@ -75,11 +79,11 @@ impl<L: Look> Work for Rest<L> {
             answer,
             ..
         } = self;
-        let fields = moment.as_ref().expect("it is kept to the end").hash();
+        let items = moment.as_ref().expect("it is kept to the end").items();
         let mut has_more = true;
         while has_more && slice.goes_on() {
             answer.write(around.protocol, |writer| {
-                has_more = look.step(fields, writer);
+                has_more = look.step(items, writer);
             });
         }
         match has_more {
@@ -103,7 +107,7 @@ impl<L: Look> Work for Rest<L> {
     }
 }
 
-impl<L> Drop for Rest<L> {
+impl<L, K> Drop for Rest<L, K> {
     fn drop(&mut self) {
         if let Some(moment) = self.moment.take() {
             self.server.keyspace.discard(moment);

@@ -1,0 +1,268 @@
+//! The items of an entry's collection, to be read: of a run inside the entry, or of a tree.
+
+use super::any::{Held, Moment};
+use super::cell::Cell;
+use super::kind::{Edge, Fields, Members};
+use super::run::{Item, Items, Run};
+use super::view::{View, Walk};
+use crate::entry::Kind;
+
+/// The items of a collection.
+#[derive(Debug)]
+pub enum ItemsRef<'e, K> {
+    /// Of a small one.
+    Run(Run<'e>),
+    /// Of a large one.
+    Tree(View<'e, K>),
+}
+
+/// The fields of a hash.
+pub type HashRef<'e> = ItemsRef<'e, Fields>;
+/// The members of a set.
+pub type SetRef<'e> = ItemsRef<'e, Members>;
+
+impl<K> Clone for ItemsRef<'_, K> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for ItemsRef<'_, K> {}
+
+impl<'e, K: Held> ItemsRef<'e, K> {
+    /// The items of a small collection: bytes that a keyspace has given out.
+    pub fn of_run(bytes: &'e [u8]) -> ItemsRef<'e, K> {
+        ItemsRef::Run(Run::trusted(bytes))
+    }
+
+    /// Whether it is a large one.
+    pub fn is_tree(self) -> bool {
+        matches!(self, ItemsRef::Tree(_))
+    }
+
+    /// How many items there are.
+    #[inline]
+    pub fn len(self) -> u64 {
+        match self {
+            ItemsRef::Run(run) => run.count() as u64,
+            ItemsRef::Tree(tree) => tree.count(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The item of a name.
+    #[inline]
+    pub fn get(self, name: Cell<'_>) -> Option<Item<'e>> {
+        match self {
+            ItemsRef::Run(run) => run.lookup(name).map(|(_, item)| item),
+            ItemsRef::Tree(tree) => tree.get(name),
+        }
+    }
+
+    /// The item of a rank, from 0. Ranks are in no order of names, and stay while nothing changes. O(log n).
+    pub fn at(self, rank: u64) -> Option<Item<'e>> {
+        match self {
+            ItemsRef::Run(run) => run.get(usize::try_from(rank).ok()?),
+            ItemsRef::Tree(tree) => tree.at(rank),
+        }
+    }
+
+    /// When the first item expires (Unix, ms), if any does. Of a tree all leaves are looked at.
+    pub fn earliest(self) -> Option<u64> {
+        match self {
+            ItemsRef::Run(run) => run.earliest(),
+            ItemsRef::Tree(tree) => {
+                let leaves = tree.leaves(&Edge::default());
+                let warm = leaves.filter(|leaf| !leaf.is_cold());
+                warm.filter_map(|leaf| leaf.run().earliest()).min()
+            }
+        }
+    }
+
+    /// All items, by rank.
+    pub fn iter(self) -> AllItems<'e> {
+        match self {
+            ItemsRef::Run(run) => AllItems::Run(run.iter()),
+            ItemsRef::Tree(tree) => AllItems::Tree(Box::new(tree.iter())),
+        }
+    }
+
+    /// The items of one leaf, by the place where it begins, or all of a small collection. Returns the place
+    /// of the next leaf. Places are those of one moment.
+    pub fn items_from(self, place: &LeafPlace, visit: impl FnMut(Item<'e>)) -> Option<LeafPlace> {
+        let (run, next) = self.leaf_from(place);
+        run.iter().for_each(visit);
+        next
+    }
+
+    /// [`ItemsRef::items_from`] as cells: each name (the second argument of `visit` is true), then its value
+    /// if items have one.
+    #[inline]
+    pub fn cells_from(
+        self,
+        place: &LeafPlace,
+        visit: impl FnMut(Cell<'e>, bool),
+    ) -> Option<LeafPlace> {
+        let (run, next) = self.leaf_from(place);
+        run.cells(visit);
+        next
+    }
+
+    /// A leaf, and where the next begins.
+    fn leaf_from(self, place: &LeafPlace) -> (Run<'e>, Option<LeafPlace>) {
+        match self {
+            ItemsRef::Run(run) => (run, None),
+            ItemsRef::Tree(tree) => {
+                let mut leaves = tree.leaves(&place.edge());
+                let leaf = leaves.next().expect("a tree has a leaf");
+                (
+                    leaf.run(),
+                    leaves.next().map(|next| LeafPlace::of(next.start())),
+                )
+            }
+        }
+    }
+
+    /// Shows the next items of a scan, about `count` of them; a scan begins at cursor 0. Returns the cursor
+    /// to go on with, 0 at the end.
+    ///
+    /// An item that exists during the whole scan is shown at least once, whatever else changes between calls.
+    /// A run is shown as a whole. Of a tree whole leaves are shown: the cursor is the high half of the order
+    /// key at which the next leaf begins, so splits and merges of leaves do not affect it. Items of the leaf
+    /// before with the same half are shown again.
+    pub fn scan(self, cursor: u64, count: usize, mut visit: impl FnMut(Item<'e>)) -> u64 {
+        let tree = match self {
+            ItemsRef::Run(run) => {
+                run.iter().for_each(visit);
+                return 0;
+            }
+            ItemsRef::Tree(tree) => tree,
+        };
+        let from = Edge::before(u128::from(cursor) << 64);
+        let mut shown = 0;
+        for leaf in tree.leaves(&from) {
+            let next = (leaf.order >> 64) as u64;
+            if shown >= count.max(1) && next > cursor {
+                return next;
+            }
+            let is_wanted = |item: &Item<'e>| !tree.is_before(item, &from);
+            for item in leaf.run().iter().filter(is_wanted) {
+                visit(item);
+                shown += 1;
+            }
+        }
+        0
+    }
+}
+
+/// The items of a collection of any kind.
+#[derive(Clone, Copy, Debug)]
+pub enum AnyItems<'e> {
+    /// The fields of a hash.
+    Hash(HashRef<'e>),
+    /// The members of a set.
+    Set(SetRef<'e>),
+}
+
+impl<'e> AnyItems<'e> {
+    /// The items of a small collection: bytes that a keyspace has given out.
+    ///
+    /// # Panics
+    /// There are no runs of this kind.
+    pub fn of_run(kind: Kind, bytes: &'e [u8]) -> AnyItems<'e> {
+        match kind {
+            Kind::Hash => AnyItems::Hash(ItemsRef::of_run(bytes)),
+            Kind::Set => AnyItems::Set(ItemsRef::of_run(bytes)),
+            kind => unreachable!("there are no runs of kind {kind:?}"),
+        }
+    }
+
+    /// How many items there are.
+    pub fn len(self) -> u64 {
+        match self {
+            AnyItems::Hash(fields) => fields.len(),
+            AnyItems::Set(members) => members.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// All items, by rank.
+    pub fn iter(self) -> AllItems<'e> {
+        match self {
+            AnyItems::Hash(fields) => fields.iter(),
+            AnyItems::Set(members) => members.iter(),
+        }
+    }
+}
+
+/// Where a leaf of a tree begins. The default is the first.
+#[derive(Clone, Debug, Default)]
+pub struct LeafPlace {
+    order: u128,
+    fence: Box<[u8]>,
+}
+
+impl LeafPlace {
+    fn of(edge: Edge<'_>) -> LeafPlace {
+        LeafPlace {
+            order: edge.order,
+            fence: edge.name.into(),
+        }
+    }
+
+    fn edge(&self) -> Edge<'_> {
+        Edge {
+            order: self.order,
+            name: &self.fence,
+        }
+    }
+}
+
+/// All items of a collection.
+#[derive(Debug)]
+pub enum AllItems<'e> {
+    /// Of a small one.
+    Run(Items<'e>),
+    /// Of a large one.
+    Tree(Box<Walk<'e>>),
+}
+
+impl<'e> Iterator for AllItems<'e> {
+    type Item = Item<'e>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Item<'e>> {
+        match self {
+            AllItems::Run(items) => items.next(),
+            AllItems::Tree(walk) => walk.next(),
+        }
+    }
+}
+
+impl Moment {
+    /// The items, of the kind that the collection has.
+    ///
+    /// # Panics
+    /// It is of another kind.
+    pub fn items<K: Held>(&self) -> ItemsRef<'_, K> {
+        let frozen = K::frozen(self).expect("its kind is asked for");
+        ItemsRef::Tree(frozen.view())
+    }
+
+    /// The items, whatever they are.
+    pub fn all_items(&self) -> AnyItems<'_> {
+        match self {
+            Moment::Hash(_) => AnyItems::Hash(self.items()),
+            Moment::Set(_) => AnyItems::Set(self.items()),
+        }
+    }
+}

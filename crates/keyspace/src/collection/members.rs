@@ -1,0 +1,85 @@
+//! Members of a set that are integers, in order.
+//!
+//! The order keys of integers are their values, whatever the seed. So the integers of several sets are met in
+//! one order, and their intersection is a merge, a leaf at a time.
+
+use std::iter::Peekable;
+
+use super::cell::Cell;
+use super::items::SetRef;
+use super::kind::{Edge, Members};
+use super::run::Run;
+use super::view::{Leaves, View};
+
+/// The integers of a set, ascending.
+#[derive(Debug)]
+pub struct Integers<'e> {
+    /// Of a large set: its leaves from the next one on.
+    tree: Option<(View<'e, Members>, Peekable<Leaves<'e>>)>,
+    /// The integers of a leaf, or of a small set.
+    block: Vec<i64>,
+    /// The index of the next one.
+    at: usize,
+}
+
+impl<'e> Integers<'e> {
+    fn new(set: SetRef<'e>) -> Integers<'e> {
+        let mut integers = Integers {
+            tree: None,
+            block: Vec::new(),
+            at: 0,
+        };
+        match set {
+            SetRef::Run(run) => integers.fill(run),
+            SetRef::Tree(view) => {
+                let leaves = view.leaves(&Edge::default()).peekable();
+                integers.tree = Some((view, leaves));
+            }
+        }
+        integers
+    }
+
+    fn fill(&mut self, run: Run<'_>) {
+        (self.at, _) = (0, self.block.clear());
+        run.cells(|cell, _| {
+            if let Cell::Int(integer) = cell {
+                self.block.push(integer);
+            }
+        });
+        self.block.sort_unstable();
+    }
+
+    /// Goes to the first integer that is not below `target`. Targets never descend.
+    #[inline]
+    pub fn at_least(&mut self, target: i64) -> Option<i64> {
+        loop {
+            while let Some(&next) = self.block.get(self.at) {
+                if next >= target {
+                    return Some(next);
+                }
+                self.at += 1;
+            }
+            self.next_leaf(target)?;
+        }
+    }
+
+    /// Takes the next leaf that may have integers from `target` on.
+    #[inline(never)]
+    fn next_leaf(&mut self, target: i64) -> Option<()> {
+        let (view, leaves) = self.tree.as_mut()?;
+        let edge = Edge::before(Members::order_of(target));
+        if leaves.peek().is_some_and(|next| next.order < edge.order) {
+            *leaves = view.leaves(&edge).peekable();
+        }
+        let run = leaves.next()?.run();
+        self.fill(run);
+        Some(())
+    }
+}
+
+impl<'e> SetRef<'e> {
+    /// The integers, ascending.
+    pub fn integers(self) -> Integers<'e> {
+        Integers::new(self)
+    }
+}

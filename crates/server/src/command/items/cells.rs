@@ -1,0 +1,32 @@
+//! Fields, values and members as cells ([`keyspace::collection::cell`]): a text that is an integer is kept as
+//! one.
+
+use keyspace::collection::cell::{Cell, DECIMAL_MAX};
+use resp::reply::Writer;
+
+use crate::request::{Args, Failure, failure};
+
+/// The argument at an index as a field, a value or a member.
+///
+/// # Errors
+/// It is longer than a cell can be.
+#[inline]
+pub(in crate::command) fn cell<'a>(args: &Args<'a>, at: usize) -> Result<Cell<'a>, Failure> {
+    let text = args.get(at);
+    match u32::try_from(text.len()) {
+        Ok(_) => Ok(Cell::of(text)),
+        Err(_) => Err(failure::TOO_LONG),
+    }
+}
+
+/// Answers with a field, a value or a member.
+#[inline]
+pub(in crate::command) fn write_cell(writer: &mut Writer<'_>, cell: Cell<'_>) {
+    writer.bulk(cell.text(&mut [0; DECIMAL_MAX]));
+}
+
+/// Answers with the value of a field, which each has.
+#[inline]
+pub(in crate::command) fn write_value(writer: &mut Writer<'_>, value: Option<Cell<'_>>) {
+    write_cell(writer, value.expect("a field of a hash has a value"));
+}

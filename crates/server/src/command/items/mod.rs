@@ -1,0 +1,11 @@
+//! What the commands on hashes and on sets share: their items as cells, by chance, and in slices.
+//!
+//! `cells` turns arguments into cells, which fields, values and members are, and cells into replies. `moment`
+//! lets commands that look at many items of a large collection go on in slices. `list` gives out all items,
+//! `draw` some by chance, `scan` is HSCAN and SSCAN.
+
+pub(super) mod cells;
+pub(super) mod draw;
+pub(super) mod list;
+pub(super) mod moment;
+pub(super) mod scan;

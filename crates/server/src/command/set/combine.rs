@@ -1,0 +1,109 @@
+//! The members of an intersection, a union or a difference of sets.
+
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use keyspace::SetRef;
+use keyspace::collection::cell::Cell;
+use keyspace::collection::members::Integers;
+
+/// How many times as many members a set may have as the smallest, so that their integers are merged. A
+/// look-up takes as long as the merge of some ten members.
+const MERGE_RATIO: u64 = 16;
+/// How many sets are asked for a member one by one. Of more, the members are gathered before.
+const ASKED_SETS: usize = 4;
+
+/// Members of some sets, each once.
+pub(super) type Combined<'s> = Box<dyn Iterator<Item = Cell<'s>> + 's>;
+
+fn names<'s>(set: SetRef<'s>) -> impl Iterator<Item = Cell<'s>> {
+    set.iter().map(|item| item.name)
+}
+
+/// Whether all sets, or any of them, have a member.
+fn is_in_all(sets: &[SetRef<'_>], name: Cell<'_>) -> bool {
+    sets.iter().all(|set| set.get(name).is_some())
+}
+
+fn is_in_any(sets: &[SetRef<'_>], name: Cell<'_>) -> bool {
+    sets.iter().any(|set| set.get(name).is_some())
+}
+
+/// The members that all sets have; there is at least one set.
+pub(super) fn intersection<'s>(mut sets: Vec<SetRef<'s>>) -> Combined<'s> {
+    sets.sort_by_key(|set| set.len());
+    let (smallest, others) = (sets[0], sets.split_off(1));
+    let Some(largest) = others.last() else {
+        return Box::new(names(smallest));
+    };
+    // One of them tells whether there are many integers.
+    let one = smallest.at(smallest.len() / 2).map(|item| item.name);
+    let is_numeric = matches!(one, Some(Cell::Int(_)));
+    if !is_numeric || largest.len() / MERGE_RATIO > smallest.len() {
+        return Box::new(names(smallest).filter(move |&name| is_in_all(&others, name)));
+    }
+    let all = std::iter::once(smallest).chain(others.iter().copied());
+    let merged = Merged {
+        sets: all.map(SetRef::integers).collect(),
+        target: Some(i64::MIN),
+    };
+    let is_text = |name: &Cell<'_>| matches!(name, Cell::Bytes(_));
+    let texts = names(smallest).filter(is_text);
+    let texts = texts.filter(move |&name| is_in_all(&others, name));
+    Box::new(merged.map(Cell::Int).chain(texts))
+}
+
+/// The integers that all sets have, ascending.
+struct Merged<'s> {
+    sets: Vec<Integers<'s>>,
+    /// No integer below is left; `None`: none at all.
+    target: Option<i64>,
+}
+
+impl Iterator for Merged<'_> {
+    type Item = i64;
+
+    fn next(&mut self) -> Option<i64> {
+        let (mut target, mut agree) = (self.target?, 0);
+        let count = self.sets.len();
+        loop {
+            for set in &mut self.sets {
+                let Some(next) = set.at_least(target) else {
+                    self.target = None;
+                    return None;
+                };
+                agree = if next == target { agree + 1 } else { 1 };
+                target = next;
+                if agree == count {
+                    self.target = target.checked_add(1);
+                    return Some(target);
+                }
+            }
+        }
+    }
+}
+
+/// The members that any of the sets has.
+pub(super) fn union<'s>(sets: Vec<SetRef<'s>>) -> Combined<'s> {
+    if sets.len() <= ASKED_SETS {
+        let found = (0..sets.len()).flat_map(move |number| {
+            let before = sets[..number].to_vec();
+            names(sets[number]).filter(move |&name| !is_in_any(&before, name))
+        });
+        return Box::new(found);
+    }
+    let mut seen = HashSet::new();
+    let all = sets.into_iter().flat_map(names);
+    Box::new(all.filter(move |&name| seen.insert(name)))
+}
+
+/// The members of the first set that no other has.
+pub(super) fn difference<'s>(first: SetRef<'s>, mut others: Vec<SetRef<'s>>) -> Combined<'s> {
+    let total: u64 = others.iter().map(|set| set.len()).sum();
+    if others.len() > ASKED_SETS && total < first.len().saturating_mul(others.len() as u64) {
+        let gone: HashSet<_> = others.into_iter().flat_map(names).collect();
+        return Box::new(names(first).filter(move |name| !gone.contains(name)));
+    }
+    others.sort_by_key(|set| Reverse(set.len()));
+    Box::new(names(first).filter(move |&name| !is_in_any(&others, name)))
+}

@@ -1,0 +1,202 @@
+//! Commands on several sets: SINTER SUNION SDIFF, SINTERSTORE SUNIONSTORE SDIFFSTORE, SINTERCARD.
+//!
+//! All shards are locked before the first set is looked at. Of each set its moment is taken, or a copy if it
+//! is small. What returns members reads these without a lock; what stores members keeps the shards locked.
+
+use keyspace::collection::any::Moment;
+use keyspace::collection::run::Item;
+use keyspace::{Detached, Key, Kind, New, SetRef};
+
+use super::super::items::cells::write_cell;
+use super::super::{Args, Context, Failure, Handled, Next, failure};
+use super::combine::{Combined, difference, intersection, union};
+use crate::config::Packed;
+use crate::observe::notify::Event;
+use crate::server::Server;
+use crate::store::{Shards, Still};
+
+const NO_KEYS: Failure = Failure::of("ERR numkeys should be greater than 0");
+const TOO_MANY_KEYS: Failure =
+    Failure::of("ERR Number of keys can't be greater than number of args");
+const NEGATIVE_LIMIT: Failure = Failure::of("ERR LIMIT can't be negative");
+
+/// Sets as they were at one moment, those of missing keys without members.
+struct Sources {
+    server: &'static Server,
+    sets: Vec<Option<Still>>,
+}
+
+impl Sources {
+    /// The sets of these keys, whose shards are locked.
+    ///
+    /// # Errors
+    /// A key is of another kind.
+    fn read<'k>(
+        server: &'static Server,
+        shards: &mut Shards<'_>,
+        keys: impl Iterator<Item = Key<'k>>,
+    ) -> Result<Sources, Failure> {
+        let mut sources = Sources {
+            server,
+            sets: Vec::new(),
+        };
+        for key in keys {
+            let mut shard = shards.of(key);
+            let set = shard.read_set(key)?;
+            sources.sets.push(set.map(|mut set| set.still()));
+        }
+        Ok(sources)
+    }
+
+    /// The sets that are there.
+    fn present(&self) -> impl Iterator<Item = SetRef<'_>> {
+        self.sets.iter().flatten().map(members)
+    }
+}
+
+impl Drop for Sources {
+    fn drop(&mut self) {
+        for still in self.sets.drain(..).flatten() {
+            if let Still::Tree(moment, _) = still {
+                self.server.keyspace.discard(moment);
+            }
+        }
+    }
+}
+
+fn members(still: &Still) -> SetRef<'_> {
+    match still {
+        Still::Run(_, run) => SetRef::of_run(run),
+        Still::Tree(moment, _) => Moment::items(moment),
+        Still::String(_) => unreachable!("it is a set"),
+    }
+}
+
+/// What is made of several sets.
+type Combine = for<'s> fn(&'s Sources) -> Combined<'s>;
+
+fn all_of(sources: &Sources) -> Combined<'_> {
+    let is_missing = sources.sets.iter().any(Option::is_none);
+    match is_missing {
+        true => Box::new(std::iter::empty()),
+        false => intersection(sources.present().collect()),
+    }
+}
+
+fn any_of(sources: &Sources) -> Combined<'_> {
+    union(sources.present().collect())
+}
+
+fn first_alone(sources: &Sources) -> Combined<'_> {
+    let others = sources.sets[1..].iter().flatten().map(members);
+    match &sources.sets[0] {
+        None => Box::new(std::iter::empty()),
+        Some(first) => difference(members(first), others.collect()),
+    }
+}
+
+/// Answers with the members that `combine` finds.
+fn answer(context: &mut Context<'_>, args: &Args<'_>, combine: Combine) -> Handled {
+    let mut shards = context.store.lock_keys(args.keys());
+    let sources = Sources::read(context.server, &mut shards, args.keys());
+    drop(shards);
+    let sources = sources?;
+    let (start, mut count) = (context.reply.position(), 0);
+    for name in combine(&sources) {
+        write_cell(&mut context.reply, name);
+        count += 1;
+    }
+    context.reply.put_before(start, |writer| writer.set(count));
+    Ok(Next::Done)
+}
+
+/// Gives the key in the first argument the members that `combine` finds in those that follow.
+fn store(context: &mut Context<'_>, args: &Args<'_>, combine: Combine, event: Event) -> Handled {
+    let (server, target) = (context.server, args.key(1));
+    let mut shards = context.store.lock_keys(args.keys());
+    let sources = Sources::read(server, &mut shards, args.keys().skip(1))?;
+    let mut builder = server.keyspace.builder(Kind::Set, target.bytes);
+    for name in combine(&sources) {
+        let added = builder.push(&Item::single(name));
+        debug_assert!(added.is_ok(), "each member comes once");
+    }
+    let len = builder.len();
+    let mut shard = shards.of(target);
+    if len == 0 {
+        if shard.remove(target) {
+            shard.tell(Event::DEL, target);
+        }
+    } else {
+        let form = Packed::form_of(&server.settings, &builder);
+        let mut made = Detached::built(builder, form, None);
+        shard.write(target, New::detached(&mut made));
+        shard.tell(event, target);
+    }
+    drop(shard);
+    drop(shards);
+    context.reply.integer(len as i64);
+    Ok(Next::Done)
+}
+
+/// `SINTER key [key ...]`
+pub(super) fn sinter(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    answer(context, args, all_of)
+}
+
+/// `SUNION key [key ...]`
+pub(super) fn sunion(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    answer(context, args, any_of)
+}
+
+/// `SDIFF key [key ...]`
+pub(super) fn sdiff(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    answer(context, args, first_alone)
+}
+
+/// `SINTERSTORE destination key [key ...]`
+pub(super) fn sinterstore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    store(context, args, all_of, Event::SINTERSTORE)
+}
+
+/// `SUNIONSTORE destination key [key ...]`
+pub(super) fn sunionstore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    store(context, args, any_of, Event::SUNIONSTORE)
+}
+
+/// `SDIFFSTORE destination key [key ...]`
+pub(super) fn sdiffstore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    store(context, args, first_alone, Event::SDIFFSTORE)
+}
+
+/// `SINTERCARD numkeys key [key ...] [LIMIT limit]`
+pub(super) fn sintercard(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let count = args
+        .integer(1)
+        .ok()
+        .and_then(|count| usize::try_from(count).ok());
+    let count = count.filter(|&count| count > 0).ok_or(NO_KEYS)?;
+    if count > args.len() - 2 {
+        return Err(TOO_MANY_KEYS);
+    }
+    let (mut at, mut limit) = (2 + count, 0);
+    while at < args.len() {
+        if !args.is(at, "LIMIT") || at + 1 == args.len() {
+            return Err(failure::SYNTAX);
+        }
+        let value = args
+            .integer(at + 1)
+            .ok()
+            .and_then(|limit| usize::try_from(limit).ok());
+        limit = value.ok_or(NEGATIVE_LIMIT)?;
+        at += 2;
+    }
+    let keys = (2..2 + count).map(|at| args.key(at));
+    let mut shards = context.store.lock_keys(keys.clone());
+    let sources = Sources::read(context.server, &mut shards, keys);
+    drop(shards);
+    let sources = sources?;
+    let most = if limit == 0 { usize::MAX } else { limit };
+    let found = all_of(&sources).take(most).count();
+    context.reply.integer(found as i64);
+    Ok(Next::Done)
+}

@@ -1,0 +1,197 @@
+//! Collections in RDB files, and in the payloads of DUMP.
+//!
+//! A hash or a set of integers that redis-server would keep packed by default is written as it would write
+//! it, so that it loads it fast; any other an item at a time. A hash with fields that expire is of a type of
+//! its own, which redis-server reads since 7.4: a file that has one is of version 12, any other of version
+//! 10.
+
+use std::io::{self, Read, Write};
+
+use keyspace::collection::build::DuplicateItem;
+use keyspace::collection::cell::{Cell, DECIMAL_MAX};
+use keyspace::collection::run::Item;
+use keyspace::{AnyItems, Detached, HashRef, Kind, SetRef};
+use rdb::packed::ListpackBuilder;
+use rdb::{Attributes, Collection, Element, Typed, TypedReader, Writer};
+
+use crate::config::Packed;
+use crate::limits::{PACKED_ENTRIES, PACKED_INTEGERS, PACKED_VALUE_BYTES, SNAPSHOT_FIELDS};
+use crate::persistence::Durable;
+
+/// The kinds of collections that are read.
+pub(crate) const KINDS: &[Collection] = &[Collection::Hash, Collection::Set];
+
+/// Writes collections; keeps its memory from one to the next.
+#[derive(Default)]
+pub(super) struct ItemsWriter {
+    listpack: ListpackBuilder,
+    integers: Vec<i64>,
+}
+
+/// Called after some items, again and again.
+type Pause<'p, E> = &'p mut dyn FnMut() -> Result<(), E>;
+
+impl ItemsWriter {
+    /// Writes a key whose value is a collection. `pause` is called after some items, again and again.
+    ///
+    /// # Errors
+    /// Those of the writer and of `pause`.
+    pub(super) fn write<W: Write, E: From<io::Error>>(
+        &mut self,
+        writer: &mut Writer<W>,
+        key: &[u8],
+        items: AnyItems<'_>,
+        attributes: Attributes,
+        pause: Pause<'_, E>,
+    ) -> Result<(), E> {
+        match items {
+            AnyItems::Hash(fields) => match fields.earliest() {
+                Some(first) => writer.begin_timed(key, fields.len(), first, attributes)?,
+                None if self.pack(fields) => {
+                    return Ok(writer.hash(key, &mut self.listpack, attributes)?);
+                }
+                None => writer.begin(key, Collection::Hash, fields.len(), attributes)?,
+            },
+            AnyItems::Set(members) if self.pack_integers(members) => {
+                return Ok(writer.integers(key, &self.integers, attributes)?);
+            }
+            AnyItems::Set(members) => {
+                writer.begin(key, Collection::Set, members.len(), attributes)?;
+            }
+        }
+        let mut scratch = ([0; DECIMAL_MAX], [0; DECIMAL_MAX]);
+        for (number, item) in items.iter().enumerate() {
+            if number % SNAPSHOT_FIELDS == SNAPSHOT_FIELDS - 1 {
+                pause()?;
+            }
+            let name = item.name.text(&mut scratch.0);
+            writer.element(match item.value {
+                None => Element::String(name),
+                Some(value) => Element::Field {
+                    field: name,
+                    value: value.text(&mut scratch.1),
+                    expiry_ms: item.expiry,
+                },
+            })?;
+        }
+        Ok(writer.end()?)
+    }
+
+    /// Notes the members, in order; whether they are integers, as many as Redis would keep packed.
+    fn pack_integers(&mut self, members: SetRef<'_>) -> bool {
+        if members.len() > PACKED_INTEGERS {
+            return false;
+        }
+        self.integers.clear();
+        let is_packed = members.iter().all(|item| match item.name {
+            Cell::Int(integer) => {
+                self.integers.push(integer);
+                true
+            }
+            Cell::Bytes(_) => false,
+        });
+        self.integers.sort_unstable();
+        is_packed
+    }
+
+    /// Makes a listpack of the fields; whether that is how Redis would keep them.
+    fn pack(&mut self, fields: HashRef<'_>) -> bool {
+        if fields.len() > PACKED_ENTRIES {
+            return false;
+        }
+        self.listpack.clear();
+        fields.iter().all(|item| {
+            let cells = [item.name, value_of(&item)];
+            let is_short = |cell: &Cell<'_>| cell.text_len() <= PACKED_VALUE_BYTES;
+            let is_packed = cells.iter().all(is_short);
+            if is_packed {
+                cells.into_iter().for_each(|cell| match cell {
+                    Cell::Bytes(bytes) => self.listpack.push(bytes),
+                    Cell::Int(integer) => self.listpack.push_number(integer),
+                });
+            }
+            is_packed
+        })
+    }
+}
+
+fn value_of<'a>(item: &Item<'a>) -> Cell<'a> {
+    item.value.expect("a field has a value")
+}
+
+/// The payload of a collection.
+pub(crate) fn dump_items(items: AnyItems<'_>, bytes: usize, compresses: bool) -> Vec<u8> {
+    let mut writer = Writer::payload(bytes, compresses);
+    let attributes = Attributes::default();
+    ItemsWriter::default()
+        .write::<_, io::Error>(&mut writer, b"", items, attributes, &mut || Ok(()))
+        .expect("a vector takes everything");
+    writer.end_payload()
+}
+
+/// A collection that was read.
+pub(crate) enum ReadItems {
+    /// With all of its items that have not expired.
+    Items(Detached),
+    /// All of its items have expired.
+    Over,
+    /// It has no items.
+    Empty,
+}
+
+/// Reads the items of a collection that a reader has begun. Those that have expired at `now` (Unix, ms) are
+/// left out. `pause` is called after some items, again and again, with the bytes of the file so far.
+///
+/// # Errors
+/// The file is damaged, an item is there twice, or an error of `pause`.
+pub(crate) fn read_items<R: Read>(
+    server: &Durable,
+    (reader, kind): (&mut TypedReader<R>, Collection),
+    key: &[u8],
+    (expiry, now): (Option<i64>, Option<i64>),
+    pause: &mut dyn FnMut(u64) -> Result<(), String>,
+) -> Result<ReadItems, String> {
+    let kind = match kind {
+        Collection::Set => Kind::Set,
+        _ => Kind::Hash,
+    };
+    let mut builder = server.keyspace.builder(kind, key);
+    loop {
+        if builder.len() % SNAPSHOT_FIELDS as u64 == SNAPSHOT_FIELDS as u64 - 1 {
+            pause(reader.offset())?;
+        }
+        let item = match reader.next().map_err(|error| error.to_string())? {
+            Some(Typed::Element(Element::Field {
+                field,
+                value,
+                expiry_ms,
+            })) => Item::pair(Cell::of(field), Cell::of(value)).with_expiry(expiry_ms),
+            Some(Typed::Element(Element::String(member))) => Item::single(Cell::of(member)),
+            Some(Typed::End) => break,
+            _ => unreachable!("a collection has items of its kind until it ends"),
+        };
+        let added = builder.push(&item);
+        added.map_err(|DuplicateItem| {
+            let mut scratch = [0; DECIMAL_MAX];
+            let (key, name) = (
+                key.escape_ascii(),
+                item.name.text(&mut scratch).escape_ascii(),
+            );
+            match kind {
+                Kind::Set => format!("key \"{key}\": the member \"{name}\" is there twice"),
+                _ => format!("key \"{key}\": the field \"{name}\" is there twice"),
+            }
+        })?;
+    }
+    if builder.is_empty() {
+        return Ok(ReadItems::Empty);
+    }
+    if let Some(now) = now {
+        builder.remove_due(now.max(0) as u64);
+    }
+    if builder.is_empty() {
+        return Ok(ReadItems::Over);
+    }
+    let form = Packed::form_of(&server.settings, &builder);
+    Ok(ReadItems::Items(Detached::built(builder, form, expiry)))
+}

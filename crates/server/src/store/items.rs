@@ -1,0 +1,447 @@
+//! Hashes and sets of a locked shard. A command asks for the [`Hash`] or the [`Set`] of a key first. A key of
+//! another kind is `WRONGTYPE`.
+//!
+//! A command changes one by one [`ItemsEdit`], whatever number of items it sets and removes: one change to
+//! everybody who observes the key, one record of the log, and an event. One without items is removed.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use keyspace::collection::any::{Held, Moment};
+use keyspace::collection::cell::Cell;
+use keyspace::collection::kind::{Fields, Members};
+use keyspace::collection::log::edits::Edits;
+use keyspace::collection::run::Item;
+use keyspace::collection::tree::Put;
+use keyspace::{
+    ChangeKind, EMPTY_HASH, EMPTY_SET, Form, HASH, ItemsRef, Key, New, Overwritten, SET, Type,
+};
+
+use super::{Entry, Shard, Still};
+use crate::config::Packed;
+use crate::observe::notify::Event;
+use crate::persistence::journal::Journal;
+use crate::request::{Failure, failure};
+
+/// An entry of a locked shard that is a collection of this kind.
+pub(crate) struct Items<'g, 'a, K>(Entry<'g, 'a>, PhantomData<K>);
+
+/// An entry of a locked shard that is a hash.
+pub(crate) type Hash<'g, 'a> = Items<'g, 'a, Fields>;
+/// An entry of a locked shard that is a set.
+pub(crate) type Set<'g, 'a> = Items<'g, 'a, Members>;
+/// One change of a hash.
+pub(crate) type HashEdit<'g, 'a> = ItemsEdit<'g, 'a, Fields>;
+/// One change of a set.
+pub(crate) type SetEdit<'g, 'a> = ItemsEdit<'g, 'a, Members>;
+
+/// A kind of collections that keys have.
+pub(crate) trait Kept: Held {
+    /// The value of a new key.
+    const EMPTY: &'static [u8];
+    /// Its type.
+    const TYPE: Type;
+
+    /// How a value that counted as written in a form does so with an item that was just set, now that it has
+    /// `len` items.
+    fn form(form: Form, item: &Item<'_>, len: u64, packed: &Packed) -> Form;
+}
+
+impl Kept for Fields {
+    const EMPTY: &'static [u8] = &EMPTY_HASH;
+    const TYPE: Type = HASH;
+
+    #[inline]
+    fn form(form: Form, item: &Item<'_>, len: u64, packed: &Packed) -> Form {
+        let is_long = |cell: Cell<'_>| cell.text_len() > packed.value;
+        let is_beyond =
+            len > packed.entries as u64 || is_long(item.name) || item.value.is_some_and(is_long);
+        if is_beyond { Form::Part } else { form }
+    }
+}
+
+impl Kept for Members {
+    const EMPTY: &'static [u8] = &EMPTY_SET;
+    const TYPE: Type = SET;
+
+    #[inline]
+    fn form(form: Form, item: &Item<'_>, len: u64, packed: &Packed) -> Form {
+        let is_integer = matches!(item.name, Cell::Int(_));
+        match form {
+            Form::Whole if is_integer && len <= packed.integers as u64 => Form::Whole,
+            Form::Whole if is_integer => Form::Part,
+            Form::Part => Form::Part,
+            _ if len > packed.entries as u64 => Form::Part,
+            _ if item.name.text_len() > packed.value => Form::Part,
+            _ => Form::Decimal,
+        }
+    }
+}
+
+impl<'g, 'a> Entry<'g, 'a> {
+    /// The entry as a collection of a kind.
+    ///
+    /// # Errors
+    /// It is of another kind.
+    #[inline]
+    fn items<K: Held>(self) -> Result<Items<'g, 'a, K>, Failure> {
+        match self.kind() == K::KIND {
+            true => Ok(Items(self, PhantomData)),
+            false => Err(failure::WRONG_TYPE),
+        }
+    }
+}
+
+impl<'a> Shard<'a> {
+    /// [`Shard::read`] for a command on collections of a kind.
+    ///
+    /// # Errors
+    /// The key is of another kind.
+    #[inline]
+    pub(crate) fn read_items<K: Held>(
+        &mut self,
+        key: Key<'_>,
+    ) -> Result<Option<Items<'_, 'a, K>>, Failure> {
+        self.read(key).map(Entry::items).transpose()
+    }
+
+    /// [`Shard::read_items`] of a hash.
+    ///
+    /// # Errors
+    /// The key is of another kind.
+    #[inline]
+    pub(crate) fn read_hash(&mut self, key: Key<'_>) -> Result<Option<Hash<'_, 'a>>, Failure> {
+        self.read_items(key)
+    }
+
+    /// [`Shard::read_items`] of a set.
+    ///
+    /// # Errors
+    /// The key is of another kind.
+    #[inline]
+    pub(crate) fn read_set(&mut self, key: Key<'_>) -> Result<Option<Set<'_, 'a>>, Failure> {
+        self.read_items(key)
+    }
+
+    /// [`Shard::find`] for a command on collections of a kind.
+    ///
+    /// # Errors
+    /// The key is of another kind.
+    #[inline]
+    pub(crate) fn find_items<K: Held>(
+        &mut self,
+        key: Key<'_>,
+    ) -> Result<Option<Items<'_, 'a, K>>, Failure> {
+        self.find(key).map(Entry::items).transpose()
+    }
+
+    /// [`Shard::find_items`] of a hash.
+    ///
+    /// # Errors
+    /// The key is of another kind.
+    #[inline]
+    pub(crate) fn find_hash(&mut self, key: Key<'_>) -> Result<Option<Hash<'_, 'a>>, Failure> {
+        self.find_items(key)
+    }
+
+    /// [`Shard::find_items`] of a set.
+    ///
+    /// # Errors
+    /// The key is of another kind.
+    #[inline]
+    pub(crate) fn find_set(&mut self, key: Key<'_>) -> Result<Option<Set<'_, 'a>>, Failure> {
+        self.find_items(key)
+    }
+
+    /// [`Shard::find_to_change`] for a command on collections of a kind.
+    ///
+    /// # Errors
+    /// The key is of another kind.
+    pub(crate) fn find_items_to_change<K: Held>(
+        &mut self,
+        key: Key<'_>,
+    ) -> Result<Option<Items<'_, 'a, K>>, Failure> {
+        self.find_to_change(key).map(Entry::items).transpose()
+    }
+
+    /// [`Shard::find_items_to_change`] of a hash.
+    ///
+    /// # Errors
+    /// The key is of another kind.
+    pub(crate) fn find_hash_to_change(
+        &mut self,
+        key: Key<'_>,
+    ) -> Result<Option<Hash<'_, 'a>>, Failure> {
+        self.find_items_to_change(key)
+    }
+
+    /// [`Shard::find_items_to_change`] of a set.
+    ///
+    /// # Errors
+    /// The key is of another kind.
+    pub(crate) fn find_set_to_change(
+        &mut self,
+        key: Key<'_>,
+    ) -> Result<Option<Set<'_, 'a>>, Failure> {
+        self.find_items_to_change(key)
+    }
+
+    /// Changes the collection of a key, which is made if it is missing, by what `change` does to it; `event`
+    /// is told if it does anything.
+    ///
+    /// # Errors
+    /// The key is of another kind; or what `change` says, before it changed anything.
+    #[inline]
+    pub(crate) fn edit_items<K: Kept, R>(
+        &mut self,
+        key: Key<'_>,
+        event: Event,
+        packed: Packed,
+        change: impl FnOnce(&mut ItemsEdit<'_, '_, K>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        if let Some(items) = self.find_items(key)? {
+            return items.edit(event, packed, change);
+        }
+        self.tell(Event::NEW, key);
+        let new = New::bytes(K::EMPTY).of(K::TYPE);
+        self.guard.write(key, new, |_, _| None);
+        let inner = self.guard.find(key).expect("it has just been made");
+        let store = self.store;
+        let entry = Entry { inner, store };
+        let mut edit = ItemsEdit::new(entry, Before::Missing, packed);
+        let result = change(&mut edit);
+        edit.finish(event);
+        result
+    }
+
+    /// [`Shard::edit_items`] of a hash.
+    ///
+    /// # Errors
+    /// As [`Shard::edit_items`].
+    #[inline]
+    pub(crate) fn edit_hash<R>(
+        &mut self,
+        key: Key<'_>,
+        event: Event,
+        packed: Packed,
+        change: impl FnOnce(&mut HashEdit<'_, '_>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        self.edit_items(key, event, packed, change)
+    }
+}
+
+impl<'g, 'a, K> Deref for Items<'g, 'a, K> {
+    type Target = Entry<'g, 'a>;
+
+    #[inline]
+    fn deref(&self) -> &Entry<'g, 'a> {
+        &self.0
+    }
+}
+
+impl<'g, 'a, K: Kept> Items<'g, 'a, K> {
+    /// The items: fields with values, or members.
+    #[inline]
+    pub(crate) fn items(&self) -> ItemsRef<'_, K> {
+        self.0.inner.items()
+    }
+
+    /// The moment that a large collection is at; `None` if it is small.
+    pub(crate) fn moment(&mut self) -> Option<Moment> {
+        self.0.inner.moment()
+    }
+
+    /// The value as it is now: see [`Entry::still`].
+    pub(crate) fn still(&mut self) -> Still {
+        self.0.still()
+    }
+
+    /// Removes the key because all of its items were taken, and tells `event` of it.
+    pub(crate) fn take_all(self, event: Event) {
+        let old = self.0.inner.overwritten();
+        self.0.store.stats.dirty.add(self.items().len() - 1);
+        finish_empty(self.0, Before::There(old), (event, None));
+    }
+
+    /// Changes the collection by what `change` does to it; `event` is told if it does anything.
+    #[inline]
+    pub(crate) fn edit<R>(
+        self,
+        event: Event,
+        packed: Packed,
+        change: impl FnOnce(&mut ItemsEdit<'g, 'a, K>) -> R,
+    ) -> R {
+        let old = self.0.inner.overwritten();
+        let mut edit = ItemsEdit::new(self.0, Before::There(old), packed);
+        let result = change(&mut edit);
+        edit.finish(event);
+        result
+    }
+}
+
+/// What a key was before it is changed.
+#[derive(Clone, Copy)]
+enum Before {
+    Missing,
+    /// A collection, with what the log has of it.
+    There(Option<Overwritten>),
+}
+
+impl Before {
+    /// What the log had of the entry.
+    fn overwritten(self) -> Option<Overwritten> {
+        match self {
+            Before::Missing => None,
+            Before::There(old) => old,
+        }
+    }
+}
+
+/// One change of a collection.
+pub(crate) struct ItemsEdit<'g, 'a, K> {
+    entry: Entry<'g, 'a>,
+    kind: PhantomData<K>,
+    before: Before,
+    packed: Packed,
+    /// Items that were set or removed.
+    changes: u64,
+    /// The changes, if there is a log.
+    edits: Option<Edits>,
+    /// Whether a limit of the packed encodings was passed.
+    is_passed: bool,
+    /// Told behind the event of the change.
+    also: Option<Event>,
+}
+
+impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
+    #[inline]
+    fn new(entry: Entry<'g, 'a>, before: Before, packed: Packed) -> Self {
+        ItemsEdit {
+            kind: PhantomData,
+            before,
+            packed,
+            changes: 0,
+            edits: entry.store.journal.map(Journal::edits),
+            entry,
+            is_passed: false,
+            also: None,
+        }
+    }
+
+    /// The items as they are now.
+    #[inline]
+    pub(crate) fn items(&self) -> ItemsRef<'_, K> {
+        self.entry.inner.items()
+    }
+
+    /// The item of a name.
+    #[inline]
+    pub(crate) fn get(&self, name: Cell<'_>) -> Option<Item<'_>> {
+        self.items().get(name)
+    }
+
+    /// Sets an item. That a member is set that is there is no change.
+    #[inline]
+    pub(crate) fn set(&mut self, item: &Item<'_>) -> Put {
+        let put = self.entry.inner.set_item(item);
+        if put == Put::Replaced && item.value.is_none() {
+            return put;
+        }
+        self.changes += 1;
+        if let Some(edits) = &mut self.edits {
+            edits.set(item);
+        }
+        let before = self.entry.inner.value_type().form;
+        if before != Form::Part {
+            let form = K::form(before, item, self.items().len(), &self.packed);
+            if form != before {
+                self.entry.inner.set_form(form);
+                self.is_passed = true;
+            }
+        }
+        put
+    }
+
+    /// Lets a field that is there expire at this time (Unix, ms), or never.
+    pub(crate) fn reschedule(&mut self, name: Cell<'_>, expiry: Option<u64>) {
+        if self.entry.inner.reschedule_field(name, expiry) {
+            self.changes += 1;
+            if let Some(edits) = &mut self.edits {
+                edits.reschedule(name, expiry);
+            }
+        }
+    }
+
+    /// This event is told, too, if anything changes.
+    pub(crate) fn tell_also(&mut self, event: Event) {
+        self.also = Some(event);
+    }
+
+    /// Removes an item; whether there was one.
+    #[inline]
+    pub(crate) fn remove(&mut self, name: Cell<'_>) -> bool {
+        let is_removed = self.entry.inner.remove_item(name);
+        if is_removed {
+            self.changes += 1;
+            if let Some(edits) = &mut self.edits {
+                edits.remove(name);
+            }
+        }
+        is_removed
+    }
+
+    /// Ends the change: tells the log and all who observe the key. Removes a collection without items.
+    #[inline]
+    fn finish(self, event: Event) {
+        let ItemsEdit {
+            mut entry,
+            before,
+            changes,
+            edits,
+            is_passed,
+            also,
+            ..
+        } = self;
+        let (store, db) = (entry.store, entry.inner.database());
+        let is_empty = entry.inner.items::<K>().is_empty();
+        if changes == 0 {
+            if is_empty {
+                // Made for this change, which did nothing: nobody has seen it.
+                entry.inner.remove();
+            } else {
+                entry.inner.touch();
+            }
+            return;
+        }
+        // Redis counts each item.
+        store.stats.dirty.add(changes - 1);
+        if is_empty {
+            return finish_empty(entry, before, (event, also));
+        }
+        if let (Some(journal), Some(edits)) = (store.journal, edits) {
+            journal.edited(&mut entry.inner, before.overwritten(), edits, is_passed);
+        }
+        entry.inner.touch();
+        store.stats.sets.add(1);
+        entry.changed(ChangeKind::Written);
+        store.notifier.tell(event, db, entry.inner.key().bytes);
+        if let Some(event) = also {
+            store.notifier.tell(event, db, entry.inner.key().bytes);
+        }
+    }
+}
+
+/// Removes a collection whose last item was removed.
+#[cold]
+fn finish_empty(mut entry: Entry<'_, '_>, before: Before, (event, also): (Event, Option<Event>)) {
+    let (store, db) = (entry.store, entry.inner.database());
+    entry.changed(ChangeKind::Removed);
+    if let Some(journal) = store.journal {
+        journal.removed_after(&entry.inner, before.overwritten());
+    }
+    for event in [Some(event), also, Some(Event::DEL)].into_iter().flatten() {
+        store.notifier.tell(event, db, entry.inner.key().bytes);
+    }
+    entry.inner.remove();
+    store.stats.dels.add(1);
+}
