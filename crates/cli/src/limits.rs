@@ -29,17 +29,18 @@ pub(crate) const SLOW_MS: u64 = 500;
 /// How many keys, or bytes of keys and values, `import` sends together, and how many refused keys it names.
 pub(crate) const IMPORT_BATCH_KEYS: usize = 512;
 pub(crate) const IMPORT_BATCH_BYTES: usize = 256 * 1024;
-/// How many fields of a hash `import` sets by one request.
+/// How many fields of a hash, or half of how many members of a set, `import` sets by one request.
 pub(crate) const IMPORT_BATCH_FIELDS: usize = 512;
 pub(crate) const REFUSALS_SHOWN: usize = 5;
 /// How many keys a SCAN of `export` looks at, and how many keys, or bytes of values, it reads together.
 pub(crate) const EXPORT_SCAN: u64 = 1000;
 pub(crate) const EXPORT_GROUP_KEYS: usize = 128;
 pub(crate) const EXPORT_GROUP_BYTES: usize = 4 * 1024 * 1024;
-/// What a field of a hash counts for in a group, in bytes, if the server does not tell the hash's memory.
+/// What a field of a hash, or a member of a set, counts for in a group, in bytes, if the server does not tell
+/// what memory all take.
 pub(crate) const EXPORT_FIELD_BYTES: i64 = 64;
-/// Up to how many fields, of at most how many bytes, `export` writes a hash packed: the defaults of
-/// redis-server, which so loads it fast.
+/// Up to how many fields, of at most how many bytes, `export` writes a hash packed, and up to how many
+/// integers a set: the defaults of redis-server, which so loads it fast.
 pub(crate) const EXPORT_PACKED_FIELDS: usize = 512;
 pub(crate) const EXPORT_PACKED_BYTES: usize = 64;
 /// Fields of a hash that one request asks about.

@@ -61,6 +61,7 @@ fn fill(server: &Server) {
             bytes.extend(request(words));
         }
         hashes(&mut bytes);
+        sets(&mut bytes);
     }
     bytes.extend(request(&[b"ECHO", b"the end"]));
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).expect("the server listens");
@@ -99,6 +100,31 @@ fn hashes(bytes: &mut Vec<u8>) {
         if number % 2 == 1 {
             let expiry = (32_503_680_000_000 + number).to_string();
             bytes.extend(request(&[b"PEXPIREAT", key.as_bytes(), expiry.as_bytes()]));
+        }
+    }
+}
+
+/// Requests that make sets of all sizes and shapes: integers of every width, texts, long and many members,
+/// some that expire.
+fn sets(bytes: &mut Vec<u8>) {
+    for (number, count) in [1, 2, 128, 129, 512, 513, 3000].into_iter().enumerate() {
+        for kind in 0..3 {
+            let key = format!("set:{number}:{kind}");
+            for member in 0..count {
+                let name = match (kind, member % 3) {
+                    (0, _) => (member as i64 * -70_777).to_string(),
+                    (1, 0) => (member << 33).to_string(),
+                    (1, 1) => format!("m\r\n:{member}"),
+                    (1, _) if member % 50 == 2 => "long ".repeat(member * 100),
+                    (1, _) => format!("member:{member:020}"),
+                    _ => (1000 - member as i64).to_string(),
+                };
+                bytes.extend(request(&[b"SADD", key.as_bytes(), name.as_bytes()]));
+            }
+            if number % 2 == 1 {
+                let expiry = (32_503_680_000_000 + number).to_string();
+                bytes.extend(request(&[b"PEXPIREAT", key.as_bytes(), expiry.as_bytes()]));
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Keys are found by SCAN, a database at a time, and read a group at a time: how long they are first, so that
 //! no group is larger than it has to be, then value and expiry together. A group is as it was at one point in
 //! time, where the server has transactions; the file as a whole is not. A key that SCAN names twice is
-//! written once, as servers expect of a file. `values` knows how strings and hashes are read and written.
+//! written once, as servers expect of a file. `values` knows how values are read and written.
 
 mod values;
 
@@ -234,7 +234,7 @@ impl Export<'_> {
         self.group(session, &group)
     }
 
-    /// What to do with a key that is neither a string nor a hash.
+    /// What to do with a key of another type.
     fn refuse(&mut self, session: &mut Session, key: &[u8]) -> Result {
         self.unsupported += 1;
         if self.skips_unsupported {
@@ -245,7 +245,7 @@ impl Export<'_> {
             _ => "value of another type".to_owned(),
         };
         Err(Failure::Other(format!(
-            "key {} in database {} is a {kind}, and only strings and hashes are supported. \
+            "key {} in database {} is a {kind}, and only strings, hashes and sets are supported. \
              Nothing was saved; --skip-unsupported leaves out what cannot be.",
             quoted(key),
             self.database
@@ -352,6 +352,11 @@ impl Export<'_> {
             (Form::Hash, Some(reply)) => match self.fields.take(reply) {
                 Ok(0) => return Ok(()),
                 Ok(_) => self.fields.write(&mut self.writer, key, attributes),
+                Err(reply) => return Err(self.unexpected(key, &reply)),
+            },
+            (Form::Set, Some(reply)) => match values::members(reply) {
+                Ok(members) if members.is_empty() => return Ok(()),
+                Ok(members) => values::write_set(&mut self.writer, key, &members, attributes),
                 Err(reply) => return Err(self.unexpected(key, &reply)),
             },
             (_, other) => return Err(self.unexpected(key, &other.unwrap_or(Value::Null))),

@@ -5,7 +5,7 @@
 //! last are read, so that neither side waits. The first key that the server refuses is the end. With `-c`
 //! each key goes to its node of a cluster ([`lanes`]). A hash goes in several requests ([`hashes`]).
 
-mod hashes;
+mod collection;
 mod lanes;
 mod survey;
 
@@ -24,7 +24,7 @@ use crate::failure::{Failure, Result};
 use crate::flags::Options;
 use crate::format::quoted;
 use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_KEYS, MAX_REDIRECTIONS, REFUSALS_SHOWN};
-use hashes::Hash;
+use collection::Collection;
 use lanes::{Astray, Lanes, Sent};
 use survey::{Survey, open, survey, unreadable};
 
@@ -69,7 +69,7 @@ pub(super) fn run(options: &Options, path: &Path) -> Result {
         database: 0,
         databases: 0,
         astray: VecDeque::new(),
-        hash: None,
+        open: None,
         refusals: Vec::new(),
         written: 0,
         kept: 0,
@@ -108,8 +108,8 @@ struct Import {
     databases: u64,
     /// Keys that have to be sent to another node of a cluster.
     astray: VecDeque<Astray>,
-    /// The hash that is being read from the file, if it is to be written.
-    hash: Option<Hash>,
+    /// The collection that is being read from the file, if it is to be written.
+    open: Option<Collection>,
     /// Keys that the server refused, and why.
     refusals: Vec<(Sent, String)>,
     written: u64,
@@ -135,14 +135,20 @@ impl Import {
                     self.put(entry.key, entry.value, entry.attributes)?;
                 }
                 Typed::Begin {
-                    key, attributes, ..
-                } if is_wanted => self.begin_hash(key, attributes)?,
+                    key,
+                    kind,
+                    attributes,
+                    ..
+                } if is_wanted => self.begin_collection(key, kind, attributes)?,
                 Typed::Element(Element::Field {
                     field,
                     value,
                     expiry_ms,
-                }) => self.field(field, value, expiry_ms)?,
-                Typed::End => self.end_hash()?,
+                }) => self.add(|open| open.add(field, value, expiry_ms))?,
+                Typed::Element(Element::String(member)) => {
+                    self.add(|open| open.add_member(member))?;
+                }
+                Typed::End => self.end_collection()?,
                 _ => {}
             }
             if !self.refusals.is_empty() {
@@ -225,8 +231,13 @@ impl Import {
         at
     }
 
-    /// Begins a hash, unless it is left out.
-    fn begin_hash(&mut self, key: &[u8], attributes: Attributes) -> Result {
+    /// Begins a collection, unless it is left out.
+    fn begin_collection(
+        &mut self,
+        key: &[u8],
+        kind: rdb::Collection,
+        attributes: Attributes,
+    ) -> Result {
         if self.has_expired(attributes, realtime_ms()) {
             return Ok(());
         }
@@ -241,48 +252,49 @@ impl Import {
         if !self.keeps_existing {
             self.lanes.queue_for_key(at, &[b"DEL", key]);
         }
-        self.hash = Some(Hash::new(at, key, attributes.expiry_ms));
+        self.open = Some(Collection::new(at, kind, key, attributes.expiry_ms));
         Ok(())
     }
 
-    /// Adds a field to the hash that was begun, if it is not left out.
-    fn field(&mut self, field: &[u8], value: &[u8], expiry_ms: Option<u64>) -> Result {
-        let Some(hash) = &mut self.hash else {
+    /// Adds an item to the collection that was begun, if it is not left out. `add` says whether there are
+    /// enough for a request.
+    fn add(&mut self, add: impl FnOnce(&mut Collection) -> bool) -> Result {
+        let Some(open) = &mut self.open else {
             return Ok(());
         };
-        if !hash.add(field, value, expiry_ms) {
+        if !add(open) {
             return Ok(());
         }
-        hash.queue_fields(&mut self.lanes);
-        let at = hash.at;
+        open.queue_items(&mut self.lanes);
+        let at = open.at;
         let sent = self.lanes.all[at].flush();
         self.lanes.at_node(at, sent)?;
         while self.take_reply(at)? {}
-        self.end_refused_hash(at);
+        self.end_refused(at);
         Ok(())
     }
 
-    /// Ends the hash that was begun, if the server has refused a part of it. In a cluster another node may be
-    /// the one to ask.
-    fn end_refused_hash(&mut self, at: usize) {
+    /// Ends the collection that was begun, if the server has refused a part of it. In a cluster another node
+    /// may be the one to ask.
+    fn end_refused(&mut self, at: usize) {
         let waiting = &self.lanes.all[at].waiting;
         let is_refused = |sent: &Sent| matches!(sent.reply, Value::Error(_));
         if waiting.back().is_some_and(is_refused) && !self.lanes.is_cluster() {
-            self.hash = None;
+            self.open = None;
             if let Some(sent) = self.lanes.all[at].waiting.pop_back() {
                 self.note(sent, at, 0);
             }
         }
     }
 
-    /// Ends the hash that was begun.
-    fn end_hash(&mut self) -> Result {
-        let Some(mut hash) = self.hash.take() else {
+    /// Ends the collection that was begun.
+    fn end_collection(&mut self) -> Result {
+        let Some(mut open) = self.open.take() else {
             return Ok(());
         };
-        hash.queue_end(&mut self.lanes);
-        self.lanes.end_key(hash.at);
-        self.send_if_due(hash.at)
+        open.queue_end(&mut self.lanes);
+        self.lanes.end_key(open.at);
+        self.send_if_due(open.at)
     }
 
     /// Sends the batch of a lane if it is full, then waits for the replies of the one before.

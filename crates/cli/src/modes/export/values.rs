@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use rdb::packed::ListpackBuilder;
 use rdb::{Attributes, Collection, Element, Writer};
 use resp::Value;
+use resp::number::parse_i64;
 
 use crate::failure::Result;
 use crate::limits::{EXPORT_FIELD_BYTES, EXPORT_PACKED_BYTES, EXPORT_PACKED_FIELDS, EXPORT_TIMES};
@@ -15,6 +16,7 @@ use crate::session::Session;
 pub(super) enum Form {
     String,
     Hash,
+    Set,
 }
 
 impl Form {
@@ -23,6 +25,7 @@ impl Form {
         match self {
             Form::String => b"GET",
             Form::Hash => b"HGETALL",
+            Form::Set => b"SMEMBERS",
         }
     }
 }
@@ -50,6 +53,7 @@ pub(super) fn forms(session: &mut Session, keys: &[Vec<u8>]) -> Result<Vec<Reada
             }
             Value::Error(text) if text.starts_with(b"WRONGTYPE") => {
                 others.push(vec![&b"HLEN"[..], key]);
+                others.push(vec![&b"SCARD"[..], key]);
                 others.push(vec![&b"MEMORY"[..], b"USAGE", key]);
                 Readable::Unsupported
             }
@@ -61,18 +65,62 @@ pub(super) fn forms(session: &mut Session, keys: &[Vec<u8>]) -> Result<Vec<Reada
     }
     let mut replies = session.ask_all(&others)?.into_iter();
     for found in &mut found {
-        if let Readable::Unsupported = found
-            && let (Some(Value::Integer(fields)), memory) = (replies.next(), replies.next())
-        {
-            let bytes = match memory {
-                Some(Value::Integer(bytes)) => bytes,
-                // The server does not tell.
-                _ => fields.saturating_mul(EXPORT_FIELD_BYTES),
-            };
-            *found = Readable::Value(Form::Hash, usize::try_from(bytes).unwrap_or(0));
-        }
+        let Readable::Unsupported = found else {
+            continue;
+        };
+        let (fields, members, memory) = (replies.next(), replies.next(), replies.next());
+        let (form, items) = match (fields, members) {
+            (Some(Value::Integer(fields)), _) => (Form::Hash, fields),
+            (_, Some(Value::Integer(members))) => (Form::Set, members),
+            _ => continue,
+        };
+        let bytes = match memory {
+            Some(Value::Integer(bytes)) => bytes,
+            // The server does not tell.
+            _ => items.saturating_mul(EXPORT_FIELD_BYTES),
+        };
+        *found = Readable::Value(form, usize::try_from(bytes).unwrap_or(0));
     }
     Ok(found)
+}
+
+/// The members in the reply to SMEMBERS.
+///
+/// # Errors
+/// The reply has none; it is given back.
+pub(super) fn members(reply: Value) -> std::result::Result<Vec<Vec<u8>>, Value> {
+    let (Value::Set(members) | Value::Array(members)) = reply else {
+        return Err(reply);
+    };
+    let member = |member| match member {
+        Value::Bulk(member) => Ok(member),
+        other => Err(other),
+    };
+    members.into_iter().map(member).collect()
+}
+
+/// Writes a set as redis-server does that has its default settings.
+///
+/// # Errors
+/// Those of the writer.
+pub(super) fn write_set<W: Write>(
+    writer: &mut Writer<W>,
+    key: &[u8],
+    members: &[Vec<u8>],
+    attributes: Attributes,
+) -> io::Result<()> {
+    if members.len() <= EXPORT_PACKED_FIELDS {
+        let integers = members.iter().map(|member| parse_i64(member));
+        if let Some(mut integers) = integers.collect::<Option<Vec<_>>>() {
+            integers.sort_unstable();
+            return writer.integers(key, &integers, attributes);
+        }
+    }
+    writer.begin(key, Collection::Set, members.len() as u64, attributes)?;
+    for member in members {
+        writer.element(Element::String(member))?;
+    }
+    writer.end()
 }
 
 /// The fields of a hash, until they are written.

@@ -1,7 +1,8 @@
-//! A hash of an import: DEL, HSET with some fields at a time, and PEXPIREAT, which every server knows. Fields
-//! that expire take HPEXPIREAT, which servers know since Redis 7.4; one that does not refuses the key.
+//! A hash or a set of an import: DEL, HSET or SADD with some items at a time, and PEXPIREAT, which every
+//! server knows. Fields that expire take HPEXPIREAT, which servers know since Redis 7.4; one that does not
+//! refuses the key.
 //!
-//! Others may see a part of a hash until all of it is written. A hash of any size takes the memory of one
+//! Others may see a part of it until all of it is written. A collection of any size takes the memory of one
 //! batch, but in a cluster, where its requests may have to be sent again to another node.
 
 use resp::format_i64;
@@ -9,25 +10,34 @@ use resp::format_i64;
 use super::lanes::Lanes;
 use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_FIELDS};
 
-/// A hash whose fields come.
-pub(super) struct Hash {
+/// A collection whose items come.
+pub(super) struct Collection {
     /// The lane of its key.
     pub(super) at: usize,
     expiry_ms: Option<i64>,
-    /// HSET and its arguments so far.
+    /// HSET or SADD and its arguments so far.
     words: Vec<Vec<u8>>,
     bytes: usize,
     /// Those of the fields that expire, and when.
     timed: Vec<(Vec<u8>, u64)>,
 }
 
-impl Hash {
-    /// The hash of a key, which has been begun on a lane.
-    pub(super) fn new(at: usize, key: &[u8], expiry_ms: Option<i64>) -> Hash {
-        Hash {
+impl Collection {
+    /// The collection of a key, which has been begun on a lane.
+    pub(super) fn new(
+        at: usize,
+        kind: rdb::Collection,
+        key: &[u8],
+        expiry_ms: Option<i64>,
+    ) -> Collection {
+        let command: &[u8] = match kind {
+            rdb::Collection::Set => b"SADD",
+            _ => b"HSET",
+        };
+        Collection {
             at,
             expiry_ms,
-            words: vec![b"HSET".to_vec(), key.to_vec()],
+            words: vec![command.to_vec(), key.to_vec()],
             bytes: key.len(),
             timed: Vec::new(),
         }
@@ -40,11 +50,22 @@ impl Hash {
         }
         self.words.extend([field.to_vec(), value.to_vec()]);
         self.bytes += field.len() + value.len();
+        self.is_enough()
+    }
+
+    /// Adds a member. Whether there are enough for a request.
+    pub(super) fn add_member(&mut self, member: &[u8]) -> bool {
+        self.words.push(member.to_vec());
+        self.bytes += member.len();
+        self.is_enough()
+    }
+
+    fn is_enough(&self) -> bool {
         self.words.len() >= 2 * IMPORT_BATCH_FIELDS || self.bytes >= IMPORT_BATCH_BYTES
     }
 
-    /// Queues the fields that were added.
-    pub(super) fn queue_fields(&mut self, lanes: &mut Lanes) {
+    /// Queues the items that were added.
+    pub(super) fn queue_items(&mut self, lanes: &mut Lanes) {
         if self.words.len() > 2 {
             lanes.queue_for_key(self.at, &self.words);
             self.words.truncate(2);
@@ -62,7 +83,7 @@ impl Hash {
 
     /// Queues what is left, and the expiry.
     pub(super) fn queue_end(&mut self, lanes: &mut Lanes) {
-        self.queue_fields(lanes);
+        self.queue_items(lanes);
         if let Some(expiry) = self.expiry_ms {
             let mut digits = [0; resp::number::INTEGER_TEXT_LEN];
             let number = format_i64(expiry, &mut digits);
