@@ -114,7 +114,7 @@ impl<'e, K: Held> ItemsRef<'e, K> {
     }
 
     /// A leaf, and where the next begins.
-    fn leaf_from(self, place: &LeafPlace) -> (Run<'e>, Option<LeafPlace>) {
+    pub(super) fn leaf_from(self, place: &LeafPlace) -> (Run<'e>, Option<LeafPlace>) {
         match self {
             ItemsRef::Run(run) => (run, None),
             ItemsRef::Tree(tree) => {

@@ -6,7 +6,7 @@
 use std::iter::Peekable;
 
 use super::cell::Cell;
-use super::items::SetRef;
+use super::items::{LeafPlace, SetRef};
 use super::kind::{Edge, Members};
 use super::run::Run;
 use super::view::{Leaves, View};
@@ -41,12 +41,7 @@ impl<'e> Integers<'e> {
 
     fn fill(&mut self, run: Run<'_>) {
         (self.at, _) = (0, self.block.clear());
-        run.cells(|cell, _| {
-            if let Cell::Int(integer) = cell {
-                self.block.push(integer);
-            }
-        });
-        self.block.sort_unstable();
+        take_integers(run, &mut self.block, |_| ());
     }
 
     /// Goes to the first integer that is not below `target`. Targets never descend.
@@ -77,7 +72,36 @@ impl<'e> Integers<'e> {
     }
 }
 
+/// Appends the integers of a run, and sorts them. Shows the other members.
+fn take_integers<'e>(run: Run<'e>, integers: &mut Vec<i64>, mut visit: impl FnMut(Cell<'e>)) {
+    integers.reserve(run.count());
+    let mut is_sorted = true;
+    run.cells(|cell, _| match cell {
+        Cell::Int(integer) => {
+            is_sorted &= integers.last().is_none_or(|&last| last < integer);
+            integers.push(integer);
+        }
+        Cell::Bytes(_) => visit(cell),
+    });
+    if !is_sorted {
+        integers.sort_unstable();
+    }
+}
+
 impl<'e> SetRef<'e> {
+    /// The members of one leaf, or of a small set: appends the integers, and sorts them; shows the others.
+    /// Otherwise as [`SetRef::items_from`].
+    pub fn sorted_from(
+        self,
+        place: &LeafPlace,
+        integers: &mut Vec<i64>,
+        visit: impl FnMut(Cell<'e>),
+    ) -> Option<LeafPlace> {
+        let (run, next) = self.leaf_from(place);
+        take_integers(run, integers, visit);
+        next
+    }
+
     /// The integers, ascending.
     pub fn integers(self) -> Integers<'e> {
         Integers::new(self)

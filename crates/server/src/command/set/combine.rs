@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-use keyspace::SetRef;
 use keyspace::collection::cell::Cell;
 use keyspace::collection::members::Integers;
+use keyspace::{LeafPlace, SetRef};
 
 /// How many times as many members a set may have as the smallest, so that their integers are merged. A
 /// look-up takes as long as the merge of some ten members.
@@ -42,44 +42,55 @@ pub(super) fn intersection<'s>(mut sets: Vec<SetRef<'s>>) -> Combined<'s> {
     if !is_numeric || largest.len() / MERGE_RATIO > smallest.len() {
         return Box::new(names(smallest).filter(move |&name| is_in_all(&others, name)));
     }
-    let all = std::iter::once(smallest).chain(others.iter().copied());
-    let merged = Merged {
-        sets: all.map(SetRef::integers).collect(),
-        target: Some(i64::MIN),
+    let others_sorted = others.iter().copied().map(SetRef::integers).collect();
+    let mut merge = Merge {
+        smallest,
+        place: Some(LeafPlace::default()),
+        integers: Vec::new(),
+        texts: Vec::new(),
+        others_sorted,
+        others,
     };
-    let is_text = |name: &Cell<'_>| matches!(name, Cell::Bytes(_));
-    let texts = names(smallest).filter(is_text);
-    let texts = texts.filter(move |&name| is_in_all(&others, name));
-    Box::new(merged.map(Cell::Int).chain(texts))
+    Box::new(std::iter::from_fn(move || merge.next_leaf()).flatten())
 }
 
-/// The integers that all sets have, ascending.
-struct Merged<'s> {
-    sets: Vec<Integers<'s>>,
-    /// No integer below is left; `None`: none at all.
-    target: Option<i64>,
+/// An intersection, a leaf of the smallest set at a time.
+struct Merge<'s> {
+    smallest: SetRef<'s>,
+    /// The next leaf.
+    place: Option<LeafPlace>,
+    /// Memory for the members of a leaf.
+    integers: Vec<i64>,
+    texts: Vec<Cell<'s>>,
+    others_sorted: Vec<Integers<'s>>,
+    others: Vec<SetRef<'s>>,
 }
 
-impl Iterator for Merged<'_> {
-    type Item = i64;
-
-    fn next(&mut self) -> Option<i64> {
-        let (mut target, mut agree) = (self.target?, 0);
-        let count = self.sets.len();
-        loop {
-            for set in &mut self.sets {
-                let Some(next) = set.at_least(target) else {
-                    self.target = None;
-                    return None;
-                };
-                agree = if next == target { agree + 1 } else { 1 };
-                target = next;
-                if agree == count {
-                    self.target = target.checked_add(1);
-                    return Some(target);
-                }
-            }
-        }
+impl<'s> Merge<'s> {
+    /// What the others have, too, of the next leaf; `None` behind the last.
+    fn next_leaf(&mut self) -> Option<Vec<Cell<'s>>> {
+        let place = self.place.take()?;
+        let Merge {
+            smallest,
+            integers,
+            texts,
+            others_sorted,
+            others,
+            ..
+        } = self;
+        integers.clear();
+        self.place = smallest.sorted_from(&place, integers, |name| texts.push(name));
+        integers.retain(|&integer| {
+            let mut others = others_sorted.iter_mut();
+            others.all(|other| other.at_least(integer) == Some(integer))
+        });
+        let found = integers.iter().map(|&integer| Cell::Int(integer));
+        let texts = texts.drain(..);
+        Some(
+            found
+                .chain(texts.filter(|&name| is_in_all(others, name)))
+                .collect(),
+        )
     }
 }
 

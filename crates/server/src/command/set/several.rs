@@ -4,10 +4,10 @@
 //! is small. What returns members reads these without a lock; what stores members keeps the shards locked.
 
 use keyspace::collection::any::Moment;
+use keyspace::collection::cell::DECIMAL_MAX;
 use keyspace::collection::run::Item;
 use keyspace::{Detached, Key, Kind, New, SetRef};
 
-use super::super::items::cells::write_cell;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::combine::{Combined, difference, intersection, union};
 use crate::config::Packed;
@@ -102,10 +102,12 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, combine: Combine) -> Handl
     drop(shards);
     let sources = sources?;
     let (start, mut count) = (context.reply.position(), 0);
+    let mut bulks = context.reply.bulks();
     for name in combine(&sources) {
-        write_cell(&mut context.reply, name);
+        bulks.put(name.text(&mut [0; DECIMAL_MAX]));
         count += 1;
     }
+    bulks.finish();
     context.reply.put_before(start, |writer| writer.set(count));
     Ok(Next::Done)
 }
