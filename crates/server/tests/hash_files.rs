@@ -1,4 +1,5 @@
-//! Hashes as bytes: payloads that go from one server to another and back, and snapshots of large ones.
+//! Hashes and sets as bytes: payloads that go from one server to another and back, and snapshots of large
+//! hashes.
 //!
 //! Hashes in snapshots that another program loads are in `snapshots.rs`.
 
@@ -26,7 +27,7 @@ fn bulk(value: Value) -> Vec<u8> {
     }
 }
 
-/// Makes hashes and strings of all sizes. Returns their names.
+/// Makes hashes, sets and strings of all sizes. Returns their names.
 fn fill(client: &mut Client) -> Vec<String> {
     let mut random = fastrand::Rng::with_seed(8);
     let text = |random: &mut fastrand::Rng, most: usize| match random.u8(..4) {
@@ -46,6 +47,20 @@ fn fill(client: &mut Client) -> Vec<String> {
             client.call(&request).expect("a reply");
             names.push(name);
         }
+    }
+    for (number, count) in [1, 3, 128, 512, 513, 20_000].into_iter().enumerate() {
+        for range in [100, 1 << 15, 1 << 20, i64::MAX] {
+            let name = format!("set:integers:{number}:{range}");
+            let mut request = vec![b"SADD".to_vec(), name.clone().into()];
+            request.extend((0..count).map(|_| random.i64(-range..range).to_string().into()));
+            client.call(&request).expect("a reply");
+            names.push(name);
+        }
+        let name = format!("set:mixed:{number}");
+        let mut request = vec![b"SADD".to_vec(), name.clone().into()];
+        request.extend((0..count).map(|_| text(&mut random, 100)));
+        client.call(&request).expect("a reply");
+        names.push(name);
     }
     for len in [0, 10, 100, 20_000, 3_000_000] {
         let name = format!("string:{len}");
@@ -89,7 +104,10 @@ fn payloads_go_to_redis_and_back() {
         assert_eq!(ours.ask("DEBUG DIGEST"), digest);
         for name in &names {
             let encoding = format!("OBJECT ENCODING {name}");
-            assert_eq!(ours.ask(&encoding), theirs.ask(&encoding), "{name}");
+            let (ours, theirs) = (ours.ask(&encoding), theirs.ask(&encoding));
+            // Redis has listpacks of sets since 7.2.
+            let is_newer = name.starts_with("set:mixed") && ours.text() == "listpack";
+            assert!(ours == theirs || is_newer, "{name}: {ours:?}, {theirs:?}");
         }
         theirs.ask("FLUSHALL");
         carry(&mut ours, &mut theirs, &names);

@@ -33,6 +33,7 @@ mod offload;
 mod pubsub;
 mod service;
 mod sessions;
+mod sets;
 mod signals;
 mod slow;
 mod snapshots;

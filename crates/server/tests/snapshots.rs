@@ -107,7 +107,7 @@ fn fill(client: &mut Client) {
     client.ask("SELECT 0");
 }
 
-/// Hashes that are packed, those that just are not, and large ones.
+/// Hashes and sets that are packed, those that just are not, and large ones.
 fn fill_hashes(client: &mut Client, random: &mut fastrand::Rng) {
     let text = |random: &mut fastrand::Rng, most: usize| match random.u8(..3) {
         0 => random.i64(-50..100_000).to_string().into_bytes(),
@@ -125,6 +125,18 @@ fn fill_hashes(client: &mut Client, random: &mut fastrand::Rng) {
         }
     }
     client.ask("PEXPIREAT hash:1:10 4000000000000");
+    // Sets of integers of every width, and of anything.
+    for count in [1, 2, 128, 129, 512, 513, 3000] {
+        for range in [100, 1 << 20, i64::MAX, 0] {
+            let mut request = vec![b"SADD".to_vec(), format!("set:{count}:{range}").into()];
+            request.extend((0..count).map(|_| match range {
+                0 => text(random, 100),
+                _ => random.i64(-range..range).to_string().into(),
+            }));
+            client.call(&request).expect("a reply");
+        }
+    }
+    client.ask("PEXPIREAT set:512:100 4000000000000");
 }
 
 fn end(mut server: Server, words: &str) {

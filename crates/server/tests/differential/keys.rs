@@ -93,7 +93,7 @@ impl Generator {
                 "COUNT" if self.chance(80) => self.rng.u8(1..30).to_string().into_bytes(),
                 "COUNT" => self.integer(),
                 _ => self
-                    .pick(&["string", "STRING", "list", "hash", "nosuchtype"])
+                    .pick(&["string", "STRING", "list", "hash", "set", "nosuchtype"])
                     .into(),
             });
         }

@@ -10,9 +10,9 @@
 //! Every report names its seed; the same seed, number of requests and test replay it. What is not compared to
 //! the letter is decided in `compare.rs`, which also holds the table of deliberate differences.
 //!
-//! Reading order: `request` and `words` (the vocabulary), `strings`, `keys`, `bits`, `hashes`, `session` (the
-//! sentences), `stream` (the text), `pair`, `compare`, `run`, `walk`, `heard` and `scenarios` (the
-//! examination), `report`.
+//! Reading order: `request` and `words` (the vocabulary), `strings`, `keys`, `bits`, `hashes`, `sets`,
+//! `session` (the sentences), `stream` (the text), `pair`, `compare`, `run`, `walk`, `heard` and `scenarios`
+//! (the examination), `report`.
 
 mod bits;
 mod compare;
@@ -25,6 +25,7 @@ mod request;
 mod run;
 mod scenarios;
 mod session;
+mod sets;
 mod stream;
 mod strings;
 mod walk;
@@ -54,7 +55,9 @@ const COVERED: &str = "\
     EXPIREAT PEXPIREAT TTL PTTL EXPIRETIME PEXPIRETIME PERSIST KEYS SCAN RANDOMKEY RENAME RENAMENX COPY \
     MOVE OBJECT DBSIZE FLUSHDB FLUSHALL SWAPDB SELECT SETBIT GETBIT BITCOUNT BITPOS BITOP BITFIELD \
     BITFIELD_RO HSET HMSET HSETNX HDEL HGET HMGET HGETALL HKEYS HVALS HLEN HSTRLEN HEXISTS HINCRBY \
-    HINCRBYFLOAT HRANDFIELD HSCAN ECHO PING HELLO CLIENT COMMAND CONFIG";
+    HINCRBYFLOAT HRANDFIELD HSCAN SADD SREM SMOVE SISMEMBER SMISMEMBER SCARD SMEMBERS SINTER SUNION SDIFF \
+    SINTERSTORE SUNIONSTORE SDIFFSTORE SINTERCARD SPOP SRANDMEMBER SSCAN ECHO PING HELLO CLIENT COMMAND \
+    CONFIG";
 
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())

@@ -100,8 +100,15 @@ impl Run<'_> {
             };
             let keys = keys.iter().filter_map(Value::bytes);
             let questions = keys.flat_map(|key| {
-                ["GET", "HGETALL", "PEXPIRETIME", "TTL", "OBJECT ENCODING"]
-                    .map(|name| request(name).word(key))
+                [
+                    "GET",
+                    "HGETALL",
+                    "SMEMBERS",
+                    "PEXPIRETIME",
+                    "TTL",
+                    "OBJECT ENCODING",
+                ]
+                .map(|name| request(name).word(key))
             });
             let questions = questions.collect();
             self.exchange(0, questions)?;

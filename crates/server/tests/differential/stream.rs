@@ -72,6 +72,10 @@ impl Generator {
                 let hscan = request("HSCAN").word(self.hash_key());
                 return vec![Step::Walk(hscan, self.hscan_options())];
             }
+            2 => {
+                let sscan = request("SSCAN").word(self.set_key());
+                return vec![Step::Walk(sscan, self.hscan_options())];
+            }
             _ => {}
         }
         loop {
@@ -107,8 +111,9 @@ impl Generator {
         match self.rng.u8(0..100) {
             0..=39 => self.string_request(),
             40..=63 => self.key_request(),
-            64..=79 => self.bit_request(),
-            _ => self.hash_request(),
+            64..=75 => self.bit_request(),
+            76..=87 => self.hash_request(),
+            _ => self.set_request(),
         }
     }
 
@@ -143,6 +148,9 @@ impl Generator {
             // And fields of its own choice: they must be among all fields.
             b"HRANDFIELD" if sent.words.len() > 1 => {
                 Some(request("HGETALL").word(sent.words[1].clone()))
+            }
+            b"SRANDMEMBER" if sent.words.len() > 1 => {
+                Some(request("SMEMBERS").word(sent.words[1].clone()))
             }
             // The stream compares one protocol at a time; that HELLO changes it was seen in its reply.
             b"HELLO" => Some(request("HELLO").word(self.proto.number().to_string())),
@@ -180,9 +188,11 @@ fn is_safe(request: &Request) -> bool {
         b"PEXPIRE" | b"PSETEX" => !is_number_in(2, &NEAR_MS),
         b"SET" => has_safe_options(3),
         b"GETEX" => has_safe_options(2),
+        // Which of several members it takes is each server's own affair.
+        b"SPOP" => request.words.len() > 2 && !is_number_in(2, &(1..=100_000)),
         b"SETRANGE" => !is_number_in(2, &HEAVY_BYTES),
         b"SETBIT" => !is_number_in(2, &HEAVY_BITS),
-        b"HRANDFIELD" => !is_number_in(2, &HEAVY_COUNTS),
+        b"HRANDFIELD" | b"SRANDMEMBER" => !is_number_in(2, &HEAVY_COUNTS),
         b"BITFIELD" => (2..request.words.len()).all(|index| {
             // The value of its SET may be as large as it likes, but telling it apart is not worth the
             // trouble.
