@@ -146,7 +146,9 @@ impl EntryMut<'_, '_> {
         let (len, found) = (run.bytes().len(), run.find(item.name));
         let growth = run.growth(item, found)?;
         let new_len = len.saturating_add_signed(growth);
-        if new_len > most {
+        // One that does not grow stays a run, though the limit may be another by now: an item that is set
+        // to what it was is no change, and no log is told of it.
+        if new_len > most.max(len) {
             return None;
         }
         let form = entry.form();

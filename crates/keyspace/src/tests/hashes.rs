@@ -576,3 +576,23 @@ fn the_form_goes_where_the_hash_goes() {
         assert_eq!((entry.kind, entry.form), (Kind::Hash, Form::Part));
     }
 }
+
+#[test]
+fn a_set_that_does_not_change_stays_a_run_when_the_limit_is_lowered() {
+    let keyspace = keyspace(4096);
+    let mut turn = keyspace.turns().register();
+    turn.enter();
+    let database = keyspace.database(&turn, 0);
+    let key = database.key(b"s");
+    let mut guard = database.lock(key.hash, 0);
+    guard.write(key, empty(Kind::Set), |_, _| None);
+    let mut entry = guard.find(key).expect("it was written");
+    let set = |entry: &mut EntryMut<'_, '_>, number: i64| {
+        entry.set_item(&Item::single(Cell::Int(number << 40)));
+        entry.set_members().is_tree()
+    };
+    assert!((0..50).all(|number| !set(&mut entry, number)));
+    keyspace.set_small_bytes(64);
+    assert!((0..50).all(|number| !set(&mut entry, number)));
+    assert!(set(&mut entry, 50));
+}
