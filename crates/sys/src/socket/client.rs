@@ -45,6 +45,16 @@ pub struct Ready {
     pub other: bool,
 }
 
+/// Refuses a connection of a socket with itself: the system makes one where nobody listens on a port of this
+/// machine, and that port happens to be the one that it gives the socket. Its requests would come back as
+/// replies.
+fn not_itself(stream: TcpStream) -> io::Result<TcpStream> {
+    match (stream.local_addr(), stream.peer_addr()) {
+        (Ok(own), Ok(peer)) if own == peer => Err(rustix::io::Errno::CONNREFUSED.into()),
+        _ => Ok(stream),
+    }
+}
+
 impl Stream {
     /// Connects to a port of a machine: the addresses of the name in turn, until one answers.
     /// Without a `timeout`, each is tried for as long as the system tries.
@@ -76,6 +86,7 @@ impl Stream {
                 Some(timeout) => TcpStream::connect_timeout(&address, timeout),
                 None => TcpStream::connect(address),
             };
+            let connected = connected.and_then(not_itself);
             match connected {
                 Ok(stream) => {
                     // Requests are written whole, so there is nothing to gather.
@@ -205,6 +216,23 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
     use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_socket_does_not_talk_to_itself() {
+        use rustix::net::{AddressFamily, SocketType, bind, connect, getsockname, socket};
+
+        let own = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        bind(&own, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+        let address = SocketAddr::try_from(getsockname(&own).expect("it is bound"));
+        connect(&own, &address.expect("it is of the internet")).expect("with itself");
+        let refused = not_itself(TcpStream::from(own)).map(drop);
+        let kind = refused.map_err(|error| error.kind());
+        assert_eq!(kind, Err(io::ErrorKind::ConnectionRefused));
+
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let other = TcpStream::connect(listener.local_addr().expect("it is bound"));
+        assert!(not_itself(other.expect("it listens")).is_ok());
+    }
 
     fn pair() -> (Stream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
