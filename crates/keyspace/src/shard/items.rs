@@ -1,9 +1,9 @@
 //! Items of collections that expire: the fields of hashes.
 //!
-//! An entry with such items is *expiring* ([`crate::entry`]), and the shard counts it. What is found by its
-//! key has no item whose time has come: whoever looks it up removes those first, all of them. So every
-//! command sees the items that are there at its time, and counts no other. The wheel has an item for the
-//! earliest time, so they leave memory without being asked for, a slice at a time.
+//! An entry with such items is *expiring* ([`crate::entry`]), and the shard counts it. A lookup of the key
+//! first removes all items whose time has come. So every command sees the items that are there at its time,
+//! and counts no other. The wheel has an item for the earliest time, so that fields leave memory without a
+//! lookup, too, a slice at a time.
 //!
 //! A removal is a change: it is logged as one, unlike the expiry of a key, and told to the observers. With
 //! the last item the key goes.

@@ -1,8 +1,9 @@
 //! Leaves that leave memory: their items are in the log alone.
 //!
 //! Of a cold leaf there remains a node without a run, with its fence and the record that it rests on. Ranges
-//! and counts stay, so nothing else in the tree changes. Whoever is about to read or change items brings the
-//! leaves back first that cover them: a cold leaf that is asked for items panics.
+//! and counts stay, so nothing else in the tree changes. Before items are read or changed, the leaves that
+//! cover them have to be in memory ([`Tree::warm`]): to read the items of a cold leaf is a panic. The server
+//! does not let leaves leave memory yet.
 //!
 //! ```text
 //!  in memory, changed  -- write (the record is all that it is) -->  in memory, whole
@@ -16,9 +17,9 @@
 //!    record changes the base of the leaf.
 //! 2. A cold leaf has no items that expire.
 //! 3. A leaf is not merged with a cold neighbour.
-//! 4. A leaf that a living clone sees stays in memory. A clone of a tree with cold leaves sees those as they
-//!    are, and nobody tells it of a record that moves: it is taken when all leaves are in memory that it will
-//!    be asked for.
+//! 4. A leaf that a living clone sees stays in memory. A clone of a tree with cold leaves does not learn
+//!    where their records go when compaction moves them. So all leaves that a clone is to read are in memory
+//!    when it is taken.
 //!
 //! Which leaf is the next to leave is decided as with a clock: a hand goes from leaf to leaf, and passes
 //! those that were used since it came by.
