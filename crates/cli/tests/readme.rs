@@ -18,6 +18,8 @@ use regex_lite::Regex;
 
 use crate::support::{PATIENCE, ferrite_server, free_port, fresh_directory};
 
+/// The server's last message of a start.
+const READY: &str = "Ready to accept connections\n";
 /// The command that starts the server, in a terminal of its own.
 const START: &str = "cargo run --release";
 
@@ -166,11 +168,17 @@ impl Place {
             .stderr(file)
             .spawn();
         let server = self.server.insert(server.expect("the server was built"));
-        wait_for(self.ports[0]);
-        let ended = server.try_wait().expect("it is ours");
-        let said = fs::read_to_string(&log).expect("it was made");
-        // Another process may have taken the port, and be the one that answered.
-        assert!(ended.is_none(), "{said}");
+        // A reply may come before the message, and from another process that has taken the port.
+        let end = Instant::now() + PATIENCE;
+        let said = loop {
+            let ended = server.try_wait().expect("it is ours");
+            let said = fs::read_to_string(&log).expect("it was made");
+            assert!(ended.is_none() && Instant::now() < end, "{said}");
+            if said.contains(READY) {
+                break said;
+            }
+            sleep(Duration::from_millis(20));
+        };
         fs::remove_file(&log).expect("it is ours");
         said
     }

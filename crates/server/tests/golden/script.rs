@@ -30,11 +30,17 @@
 //! eventually CMD...      repeats the command until its expectation is met, a few seconds at most
 //! let name = CMD... /re/ keeps the reply, or the first group of the expression in it, as ${name}; no reply
 //! sleep 20ms             waits
+//! window over            waits until ${window} is over
 //! close                  closes the connection
 //! ```
 //!
 //! Variables that are always there: `${now}` and `${now_ms}` (Unix time), `${port}`, `${dir}`, `${addr}` (of
-//! this connection); `${now+10}` adds.
+//! this connection), `${window}`; `${now+10}` adds.
+//!
+//! `${window}` is a time in ms for what must be seen before it expires, as in `SET k v PX ${window}`. It
+//! counts from the beginning of the block, or from the `window over` before. If more than half of it has
+//! passed at `window over`, the machine was too slow: the block begins again, on new connections, with a
+//! window twice as long. So such a block opens and sets up all connections that it uses.
 //!
 //! Where the targets differ, a request has several replies, and the most specific one counts. A difference of
 //! Ferrite has its reason:
@@ -79,6 +85,7 @@ pub(crate) enum Action {
         regex: Option<Regex>,
     },
     Sleep(Duration),
+    WindowOver,
     Close,
 }
 
@@ -505,6 +512,7 @@ fn parse_action(text: &str) -> Result<Action, String> {
         "raw" => Ok(Action::Raw(split_words(rest)?.concat())),
         "read" => Ok(Action::Read),
         "close" => Ok(Action::Close),
+        "window" if rest == "over" => Ok(Action::WindowOver),
         "let" => parse_let(rest),
         "sleep" => {
             let ms = rest
