@@ -25,7 +25,7 @@ clients: setup build ## all clients of tests/clients against the optimised serve
 libraries: setup build ## which well-known libraries work with the optimised server, written into docs/libraries.md and README.md
 	scripts/guarded tests/clients/libraries/measure --write
 
-linearizability: setup build ## 1560 histories of many clients at once, half of them with kills (HISTORIES=200 of a kind)
+linearizability: setup build ## 2200 histories of many clients at once, 960 of them with kills (HISTORIES=200 of a kind)
 	scripts/guarded tests/linearizability/run long $${CARGO_TARGET_DIR:-target}/release/ferrite-server
 
 broken: setup ## a server that leaves locks out must be found out by the linearizability check

@@ -47,9 +47,10 @@ func (s State) isHash(key int) bool { return s.hashes[key].there != 0 }
 
 // transfer gives a key what another has.
 func (s *State) transfer(from, to int) {
-	hash := s.hashes[from]
+	hash, set := s.hashes[from], s.sets[from]
 	s.put(to, s.value[from])
 	s.hashes[to] = hash
+	s.sets[to] = set
 }
 
 // setHash gives a key these fields, or removes it if there are none.

@@ -23,6 +23,8 @@ type State struct {
 	there uint8
 	// What keys that are hashes have, and which of the fields are there, as bits. A hash without fields is none.
 	hashes [maxKeys]fields
+	// The members of keys that are sets, as bits. A set without members is none.
+	sets [maxKeys]uint8
 	// The keys that each client watches, as bits, and the clients of which one has changed.
 	watched [maxClients]uint8
 	dirty   uint16
@@ -59,20 +61,34 @@ const (
 	hincr
 	hgetall
 	hlen
+	sadd
+	srem
+	scard
+	sismember
+	smembers
+	smove
+	sinter
+	sunion
+	sdiff
+	sinterstore
+	sunionstore
+	sdiffstore
 	// The server was killed and started again: nobody watches anything any more.
 	crash
 )
 
 var names = [...]string{
 	"GET", "SET", "SETNX", "GETSET", "GETDEL", "INCRBY", "MGET", "MSET", "MSETNX", "DEL", "EXISTS", "RENAME", "RENAMENX", "COPY",
-	"DBSIZE", "FLUSHDB", "WATCH", "UNWATCH", "EXEC", "HSET", "HSETNX", "HGET", "HMGET", "HDEL", "HINCRBY", "HGETALL", "HLEN", "(crash)",
+	"DBSIZE", "FLUSHDB", "WATCH", "UNWATCH", "EXEC", "HSET", "HSETNX", "HGET", "HMGET", "HDEL", "HINCRBY", "HGETALL", "HLEN",
+	"SADD", "SREM", "SCARD", "SISMEMBER", "SMEMBERS", "SMOVE", "SINTER", "SUNION", "SDIFF", "SINTERSTORE", "SUNIONSTORE", "SDIFFSTORE",
+	"(crash)",
 }
 
 // Op is one operation of one client.
 type Op struct {
 	kind   Kind
 	client int
-	// Numbers of keys, and the values for them, or for fields of the only key.
+	// Numbers of keys, and the values for them, or for fields of the only key; members of a set are fields without values.
 	keys   []int
 	values []int64
 	fields []int
@@ -91,7 +107,7 @@ const unknown = "?"
 // writes tells whether the operation may change anything.
 func (op Op) writes() bool {
 	switch op.kind {
-	case get, mget, exists, dbsize, hget, hmget, hgetall, hlen:
+	case get, mget, exists, dbsize, hget, hmget, hgetall, hlen, scard, sismember, smembers, sinter, sunion, sdiff:
 		return false
 	case exec:
 		for _, inner := range op.body {
@@ -114,6 +130,10 @@ func (op Op) words(keys []string) []string {
 		}
 	}
 	for at, field := range op.fields {
+		if op.kind >= sadd {
+			words = append(words, memberName(field))
+			continue
+		}
 		words = append(words, fieldName(field))
 		if at < len(op.values) {
 			words = append(words, strconv.FormatInt(op.values[at], 10))
@@ -161,6 +181,7 @@ func (s *State) touch(key int) {
 func (s *State) put(key int, value int64) {
 	s.value[key] = value
 	s.hashes[key] = fields{}
+	s.sets[key] = 0
 	s.there |= 1 << key
 	s.touch(key)
 }
@@ -171,6 +192,7 @@ func (s *State) remove(key int) bool {
 	}
 	s.value[key] = 0
 	s.hashes[key] = fields{}
+	s.sets[key] = 0
 	s.there &^= 1 << key
 	s.touch(key)
 	return true
@@ -178,7 +200,7 @@ func (s *State) remove(key int) bool {
 
 // read is what MGET says of a key.
 func (s State) read(key int) string {
-	if !s.has(key) || s.isHash(key) {
+	if !s.has(key) || s.isHash(key) || s.isSet(key) {
 		return "nil"
 	}
 	return strconv.FormatInt(s.value[key], 10)
@@ -199,9 +221,11 @@ func apply(s State, op Op) (State, string) {
 	}
 	switch op.kind {
 	case get, getset, getdel, incr:
-		if s.isHash(first) {
+		if s.isHash(first) || s.isSet(first) {
 			return s, wrongType
 		}
+	case sadd, srem, scard, sismember, smembers, smove, sinter, sunion, sdiff, sinterstore, sunionstore, sdiffstore:
+		return s.ofSet(first, op)
 	case hset, hsetnx, hget, hmget, hdel, hincr, hgetall, hlen:
 		return s.ofHash(first, op)
 	}
@@ -340,7 +364,7 @@ func hash(s State) uint64 {
 	for at, value := range s.value {
 		sum = (sum ^ uint64(value) ^ uint64(s.watched[at])<<48 ^ uint64(s.watched[at+maxKeys])<<56) * 0x100000001b3
 		sum ^= sum >> 29
-		sum = (sum ^ uint64(s.hashes[at].there)) * 0x100000001b3
+		sum = (sum ^ uint64(s.hashes[at].there) ^ uint64(s.sets[at])<<8) * 0x100000001b3
 		for _, value := range s.hashes[at].value {
 			sum = (sum ^ uint64(value)) * 0x100000001b3
 		}

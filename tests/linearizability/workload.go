@@ -22,6 +22,8 @@ type plan struct {
 	cold bool
 	// Whether most keys are hashes.
 	hashes bool
+	// Whether most keys are sets.
+	sets bool
 }
 
 // run is one history in the making.
@@ -90,6 +92,9 @@ func makeHistory(s *server, p plan, number int, seed uint64) ([]porcupine.Operat
 			for key := range p.keys {
 				if p.hashes {
 					ops = append(ops, Op{kind: hgetall, keys: []int{key}})
+				}
+				if p.sets {
+					ops = append(ops, Op{kind: smembers, keys: []int{key}})
 				}
 			}
 			last.do(ops)
@@ -242,17 +247,28 @@ func (c *actor) reply(op Op) (string, error) {
 			return reply, err
 		}
 		for at, inner := range op.body {
-			if inner.kind == hgetall && at < len(replies) {
-				replies[at] = inOrder(replies[at])
+			if at < len(replies) {
+				replies[at] = ordered(inner.kind, replies[at])
 			}
 		}
 		return array(replies), nil
 	}
 	reply, err := c.connection.read()
-	if err == nil && op.kind == hgetall {
-		reply = inOrder(reply)
+	if err == nil {
+		reply = ordered(op.kind, reply)
 	}
 	return reply, err
+}
+
+// ordered is a reply whose items come in any order, in that of the model.
+func ordered(kind Kind, reply string) string {
+	switch kind {
+	case hgetall:
+		return inOrder(reply)
+	case smembers, sinter, sunion, sdiff:
+		return inAnyOrder(reply)
+	}
+	return reply
 }
 
 // cutOff records operations that got no reply: up to the moment when the server was gone they were done, or never.
@@ -323,6 +339,9 @@ func (c *actor) transaction() Op {
 func (c *actor) any() Op {
 	if c.hashes && c.random.IntN(8) > 0 {
 		return c.anyOfHash()
+	}
+	if c.sets && c.random.IntN(8) > 0 {
+		return c.anyOfSet()
 	}
 	one := c.some(1, 1)
 	switch n := c.random.IntN(100); {
