@@ -38,6 +38,8 @@ complete -c ferrite-server -l hash-max-listpack-value -d 'The bytes of a field o
 complete -c ferrite-server -l set-max-intset-entries -d 'The members up to which OBJECT ENCODING calls a set of integers intset' -r -f
 complete -c ferrite-server -l set-max-listpack-entries -d 'The members up to which OBJECT ENCODING calls any other set listpack' -r -f
 complete -c ferrite-server -l set-max-listpack-value -d 'The bytes of a member up to which OBJECT ENCODING calls a set listpack' -r -f
+complete -c ferrite-server -l zset-max-listpack-entries -d 'The members beyond which OBJECT ENCODING calls a sorted set skiplist' -r -f
+complete -c ferrite-server -l zset-max-listpack-value -d 'The bytes of a member beyond which OBJECT ENCODING calls a sorted set skiplist' -r -f
 complete -c ferrite-server -l maxmemory-clients -d 'The memory that the buffers of all clients may take, in bytes or as a share such as 5% of maxmemory, before the largest are disconnected; 0 is an eighth of maxmemory' -r -f -a "SIZE\t''
 PERCENT\t''"
 complete -c ferrite-server -s d -l dir -d 'The directory to work in; relative paths of other settings start there' -r -f -a "(__fish_complete_directories)"

@@ -1,5 +1,5 @@
 //! Any bytes as the value of a RESTORE: nothing panics or takes memory that their length does not justify.
-//! A string, a hash or a set that is accepted survives DUMP and RESTORE.
+//! A string, a hash or a set, sorted or not, that is accepted survives DUMP and RESTORE.
 
 #![no_main]
 
@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use keyspace::collection::cell::Cell;
 use keyspace::collection::run::Item;
+use keyspace::collection::sorted::scored;
 use keyspace::{Keyspace, Kind, Options};
 use libfuzzer_sys::fuzz_target;
 use rdb::packed::ListpackBuilder;
@@ -20,6 +21,8 @@ enum Value {
     String(Vec<u8>),
     Hash(Fields),
     Set(BTreeSet<Vec<u8>>),
+    /// Members and the bits of their scores.
+    SortedSet(BTreeMap<Vec<u8>, u64>),
 }
 
 /// Makes collections; those beyond 64 bytes are trees.
@@ -42,7 +45,7 @@ fn keyspace() -> &'static Keyspace {
 /// The value of a payload, as the server reads it.
 fn read(payload: &Payload<'_>, most: usize) -> Option<Value> {
     let mut reader = payload.read();
-    reader.only(&[Collection::Hash, Collection::Set]);
+    reader.only(&[Collection::Hash, Collection::Set, Collection::SortedSet]);
     let value = match reader.next().ok()?? {
         Typed::Item(rdb::Item::Entry(entry)) => {
             assert!(entry.value.len() <= most);
@@ -60,6 +63,22 @@ fn read(payload: &Payload<'_>, most: usize) -> Option<Value> {
             }
             assert_eq!(builder.len(), members.len() as u64);
             Value::Set(members)
+        }
+        Typed::Begin { kind: Collection::SortedSet, .. } => {
+            let (mut builder, mut scores) = (keyspace().builder(Kind::SortedSet, b"key"), BTreeMap::new());
+            while let Typed::Element(Element::Member { member, score }) = reader.next().ok()?? {
+                assert!(member.len() <= most && scores.len() <= most);
+                let is_new = builder.push(&scored(Cell::of(member), score, &mut [0; 8])).is_ok();
+                assert_eq!(is_new, scores.insert(member.to_vec(), score.to_bits()).is_none());
+                if !is_new {
+                    return None;
+                }
+            }
+            assert_eq!(builder.len(), scores.len() as u64);
+            if scores.is_empty() {
+                return None;
+            }
+            Value::SortedSet(scores)
         }
         Typed::Begin { .. } => {
             let (mut builder, mut fields) = (keyspace().builder(Kind::Hash, b"key"), Fields::new());
@@ -87,6 +106,7 @@ fn dump(value: &Value, packs: bool) -> std::io::Result<Vec<u8>> {
         Value::String(bytes) => return Ok(dump_string(bytes, packs)),
         Value::Hash(fields) => fields,
         Value::Set(members) => return dump_set(members, packs),
+        Value::SortedSet(scores) => return dump_scores(scores, packs),
     };
     let mut writer = Writer::payload(0, packs);
     let attributes = Attributes::default();
@@ -106,6 +126,17 @@ fn dump(value: &Value, packs: bool) -> std::io::Result<Vec<u8>> {
     } else {
         return dump(value, true);
     }
+    Ok(writer.end_payload())
+}
+
+/// The payload of a sorted set, which has members.
+fn dump_scores(scores: &BTreeMap<Vec<u8>, u64>, packs: bool) -> std::io::Result<Vec<u8>> {
+    let mut writer = Writer::payload(0, packs);
+    writer.begin(b"", Collection::SortedSet, scores.len() as u64, Attributes::default())?;
+    for (member, &score) in scores {
+        writer.element(Element::Member { member, score: f64::from_bits(score) })?;
+    }
+    writer.end()?;
     Ok(writer.end_payload())
 }
 

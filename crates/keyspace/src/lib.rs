@@ -32,6 +32,7 @@ mod snapshot;
 mod turn;
 
 pub use collection::items::{AllItems, AnyItems, HashRef, ItemsRef, LeafPlace, SetRef};
+pub use collection::sorted_ref::{Bound, SortedRef};
 pub use database::{Database, Locked, Position};
 pub use entry::cold::{COLD_MIN_BYTES, ColdValue};
 pub use entry::overwritten::Overwritten;
@@ -43,8 +44,8 @@ pub use large::{Large, LargeValue, Lent};
 pub use observe::{Change, ChangeKind, ItemsExpired, Observer, reason};
 pub use records::{Record, RecordValue, Records};
 pub use shard::{
-    Detached, EMPTY_HASH, EMPTY_SET, EntryMut, EntryRef, Expiry, Guard, HASH, New, Offloading,
-    Overhead, SET,
+    Detached, EMPTY_HASH, EMPTY_SET, EMPTY_SORTED_SET, EntryMut, EntryRef, Expiry, Guard, HASH,
+    New, Offloading, Overhead, SET, SORTED_SET,
 };
 pub use shard_set::{MAX_SHARDS, ShardId, ShardSet};
 pub use slot::{SLOTS, all_slots, slot};

@@ -3,6 +3,7 @@
 mod built;
 mod expiry;
 mod hashes;
+mod sorted;
 mod writing;
 
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -13,7 +13,8 @@ use keyspace::collection::log::edits::Edits;
 use keyspace::collection::log::leaf::LeafRecord;
 use keyspace::collection::log::ledger::Ledger;
 use keyspace::collection::run::Item;
-use keyspace::collection::tree::{Leaving, Tree};
+use keyspace::collection::sorted::scored;
+use keyspace::collection::tree::{Leaving, Put, Tree};
 use keyspace::{Keyspace, Kind, Options};
 
 const SEED: u64 = 99;
@@ -187,6 +188,7 @@ fn contents(tree: &Collection) -> Model {
     match tree {
         Collection::Hash(tree) => items(tree),
         Collection::Set(tree) => items(tree),
+        Collection::SortedSet(set) => items(set),
     }
 }
 
@@ -194,6 +196,7 @@ fn verify(tree: &Collection) {
     match tree {
         Collection::Hash(tree) => tree.verify(),
         Collection::Set(tree) => tree.verify(),
+        Collection::SortedSet(set) => set.verify(),
     }
 }
 
@@ -215,6 +218,7 @@ fn shares(tree: &Collection) -> HashMap<u64, u64> {
     let leaves = match tree {
         Collection::Hash(tree) => tree.view().leaves(&Default::default()),
         Collection::Set(tree) => tree.view().leaves(&Default::default()),
+        Collection::SortedSet(set) => set.view().leaves(&Default::default()),
     };
     let mut shares = HashMap::new();
     for leaf in leaves {
@@ -328,6 +332,10 @@ impl World {
             let letter = if is_integer { "" } else { "f" };
             let name = format!("{letter}{number}").into_bytes();
             self.warm(&name);
+            if kind == Kind::SortedSet {
+                self.edit_scores(&mut edits, name, removals);
+                continue;
+            }
             let tree = &mut self.tree;
             if kind == Kind::Hash && self.random.below(5) == 0 {
                 let expires = self.random.below(2) == 0;
@@ -362,6 +370,41 @@ impl World {
         }
         self.tree.tell_lost();
         verify(&self.tree);
+    }
+
+    /// A change of a sorted set: what is removed is named with its score, and what gets another is removed.
+    fn edit_scores(&mut self, edits: &mut Edits, name: Vec<u8>, removals: u64) {
+        let name_cell = Cell::of(&name);
+        let is_removal = self.random.below(4) < removals;
+        let score = self.random.below(12) as f64 / 2.0 - 1.0;
+        let (mut scratch, mut buffer) = ([0; 8], Vec::new());
+        let item = scored(name_cell, score, &mut scratch);
+        if !is_removal
+            && let Collection::SortedSet(set) = &self.tree
+            && let Some(base) = set.cold_record_at(&item)
+        {
+            self.warm_from(base);
+        }
+        let Collection::SortedSet(set) = &mut self.tree else {
+            panic!("it is a sorted set");
+        };
+        if let Some(old) = set.get(name_cell).map(|old| old.moved_to(&mut buffer)) {
+            edits.take(&old);
+        }
+        if is_removal {
+            let is_removed = set.remove_name(name_cell);
+            assert_eq!(self.model.remove(&name).is_some(), is_removed);
+        } else {
+            let put = set.set(&item);
+            edits.set(&item);
+            let value = item
+                .value
+                .expect("it has a score")
+                .text(&mut [0; 20])
+                .to_vec();
+            let before = self.model.insert(name, (value, None));
+            assert_eq!(put == Put::Replaced, before.is_some());
+        }
     }
 
     /// Removes what has expired, as a shard does it: a few leaves and a record at a time.
@@ -479,6 +522,7 @@ fn a_tree_comes_back_from_its_records_whatever_is_compacted() {
     for seed in 1..=60 {
         run(Kind::Hash, seed, 300);
         run(Kind::Set, seed, 300);
+        run(Kind::SortedSet, seed, 300);
     }
 }
 

@@ -10,8 +10,8 @@ use crate::literal::{self, Literal, Magnitude};
 
 /// The longest text that [`format_i64`] and [`format_u64`] write, in bytes.
 pub const INTEGER_TEXT_LEN: usize = 20;
-/// The longest text that [`format_f64`] writes, in bytes: `-2.2250738585072014e-308`.
-pub const DOUBLE_TEXT_LEN: usize = 24;
+/// The longest text that [`format_f64`] and [`format_shortest`] write, in bytes: a sign and 24 digits.
+pub const DOUBLE_TEXT_LEN: usize = 25;
 
 /// Reads a decimal integer in the one spelling that [`format_i64`] writes: an optional `-`, then
 /// digits without leading zeros. No `+`, no space, no `-0`, nothing out of range.
@@ -185,6 +185,119 @@ pub fn format_f64(value: f64, buf: &mut [u8; DOUBLE_TEXT_LEN]) -> &[u8] {
     }
     let len = text.len;
     &buf[..len]
+}
+
+/// Writes `value` as Redis 7.2 and later write scores, into `buf`, and returns the text: the fewest digits
+/// that read back as the same double; an exponent where there would be more than seven zeros behind the
+/// digits, or seven or more digits and zeros behind the point of a small number; integers of up to 2^62 with
+/// all their digits; `inf`, `-inf`, `-0`.
+pub fn format_shortest(value: f64, buf: &mut [u8; DOUBLE_TEXT_LEN]) -> &[u8] {
+    let mut text = Text { buf, len: 0 };
+    if value.is_nan() {
+        text.put(b"nan");
+    } else if value.is_infinite() {
+        text.put(if value < 0.0 { b"-inf" } else { b"inf" });
+    } else {
+        if value.is_sign_negative() {
+            text.put(b"-");
+        }
+        put_shortest(value.abs(), &mut text);
+    }
+    let len = text.len;
+    &buf[..len]
+}
+
+fn put_shortest(value: f64, text: &mut Text<'_>) {
+    if value <= (1u64 << 62) as f64 && value.fract() == 0.0 {
+        text.put(format_u64(value as u64, &mut [0; INTEGER_TEXT_LEN]));
+        return;
+    }
+    let mut shortest = Digits {
+        digits: [0; 17],
+        count: 0,
+    };
+    let exponent = shortest.of(value);
+    let digits = &shortest.digits[..shortest.count];
+    // The value is the digits, as an integer, times ten to this power.
+    let power = exponent - (digits.len() as i32 - 1);
+    let size = exponent.unsigned_abs() as usize;
+    if power >= 0 && size < digits.len() + 7 {
+        text.put(digits);
+        text.put(&[b'0'; 8][..power as usize]);
+    } else if power < 0 && (power > -7 || size < 4) {
+        match digits.len().checked_sub(power.unsigned_abs() as usize) {
+            Some(before @ 1..) => {
+                text.put(&digits[..before]);
+                text.put(b".");
+                text.put(&digits[before..]);
+            }
+            _ => {
+                text.put(b"0.");
+                text.put(&[b'0'; 8][..size - 1]);
+                text.put(digits);
+            }
+        }
+    } else {
+        text.put(&digits[..1]);
+        if digits.len() > 1 {
+            text.put(b".");
+            text.put(&digits[1..]);
+        }
+        text.put(if exponent < 0 { b"e-" } else { b"e+" });
+        text.put(format_u64(size as u64, &mut [0; INTEGER_TEXT_LEN]));
+    }
+}
+
+/// The fewest digits that tell a double apart from all others: 17 at most.
+struct Digits {
+    digits: [u8; 17],
+    count: usize,
+}
+
+impl Digits {
+    /// Takes the digits of a double that is above 0. Returns the exponent of the first.
+    fn of(&mut self, value: f64) -> i32 {
+        use std::fmt::Write;
+        let mut scientific = Scientific {
+            digits: self,
+            exponent: 0,
+            is_negative: false,
+            is_behind: false,
+        };
+        write!(scientific, "{value:e}").expect("it takes everything");
+        match scientific.is_negative {
+            true => -scientific.exponent,
+            false => scientific.exponent,
+        }
+    }
+}
+
+/// Takes `d.ddde-ddd` apart.
+struct Scientific<'d> {
+    digits: &'d mut Digits,
+    exponent: i32,
+    is_negative: bool,
+    is_behind: bool,
+}
+
+impl std::fmt::Write for Scientific<'_> {
+    fn write_str(&mut self, part: &str) -> std::fmt::Result {
+        for byte in part.bytes() {
+            match byte {
+                b'e' => self.is_behind = true,
+                b'-' => self.is_negative = true,
+                b'0'..=b'9' if self.is_behind => {
+                    self.exponent = self.exponent * 10 + i32::from(byte - b'0');
+                }
+                b'0'..=b'9' if self.digits.count < self.digits.digits.len() => {
+                    self.digits.digits[self.digits.count] = byte;
+                    self.digits.count += 1;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 fn put_magnitude(value: f64, text: &mut Text<'_>) {

@@ -19,7 +19,7 @@
 //! 3. Writing allocates only when the buffer has to grow.
 
 use crate::number::{
-    DOUBLE_TEXT_LEN, INTEGER_TEXT_LEN, PAIRS, format_f64, format_i64, write_digits,
+    DOUBLE_TEXT_LEN, INTEGER_TEXT_LEN, PAIRS, format_f64, format_i64, format_shortest, write_digits,
 };
 
 /// The version of the protocol that a connection has agreed on.
@@ -264,6 +264,17 @@ impl<'a> Writer<'a> {
     pub fn double(&mut self, value: f64) {
         let mut buf = [0; DOUBLE_TEXT_LEN];
         let text = format_f64(value, &mut buf);
+        if self.resp3() {
+            put_line(self.out, b",", text);
+        } else {
+            self.bulk(text);
+        }
+    }
+
+    /// A score of a sorted set: a double, in the digits of [`format_shortest`].
+    pub fn score(&mut self, value: f64) {
+        let mut buf = [0; DOUBLE_TEXT_LEN];
+        let text = format_shortest(value, &mut buf);
         if self.resp3() {
             put_line(self.out, b",", text);
         } else {

@@ -133,7 +133,7 @@ fn doubles_are_read_and_written_as_in_redis() {
         match resp::parse_f64(text) {
             None => out.extend_from_slice(b"-ERR value is not a valid float"),
             // The score of a small sorted set loses the sign of zero before it is written.
-            Some(value) => out.extend_from_slice(resp::format_f64(value + 0.0, &mut [0; 24])),
+            Some(value) => out.extend_from_slice(resp::format_f64(value + 0.0, &mut [0; 25])),
         }
         assert_eq!(
             out.escape_ascii().to_string(),

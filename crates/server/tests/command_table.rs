@@ -11,7 +11,7 @@ use crate::support;
 use support::{Proto, Server, Target, Value};
 
 /// Facts in which Ferrite differs: it takes more (conditions of SET, KEYS without a pattern, HSCAN
-/// without values), or the fact is
+/// without values, ZRANK with scores), or the fact is
 /// made of words.
 const OURS: &[&str] = &[
     "keys arity",
@@ -21,6 +21,12 @@ const OURS: &[&str] = &[
     "hmset replaced_by",
     "hscan arguments",
     "hscan history",
+    "zrank arity",
+    "zrank arguments",
+    "zrank history",
+    "zrevrank arity",
+    "zrevrank arguments",
+    "zrevrank history",
 ];
 
 type Facts = BTreeMap<String, String>;

@@ -44,7 +44,7 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
     let (one, two, three) = (key(random), key(random), key(random));
     let number = random.u32(..1000);
     let db = random.u32(..4);
-    let words = match random.u32(..43) {
+    let words = match random.u32(..48) {
         0 => format!("SELECT {db}"),
         1 | 2 => format!("SET {one} {number}"),
         3 => format!("SET {one} {number} EX 10000"),
@@ -77,6 +77,7 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
         29 => format!("SETRANGE {one} {} {two}", 17 * number),
         30..36 => hash_request(random),
         36..41 => set_request(random),
+        41..46 => scores_request(random),
         _ => rare_request(random, &one, &two),
     };
     words
@@ -135,6 +136,43 @@ fn hash_request(random: &mut fastrand::Rng) -> String {
         16 => format!("EXPIRE {one} 5000"),
         17 => format!("RESTORE {one} 0 {HASH_PAYLOAD} REPLACE"),
         _ => format!("MOVE {one} {}", random.u32(..4)),
+    }
+}
+
+/// A request over a few sorted sets, of which some are trees.
+fn scores_request(random: &mut fastrand::Rng) -> String {
+    let key = |random: &mut fastrand::Rng| format!("scores:{}", random.u32(..10));
+    let (one, two) = (key(random), key(random));
+    let (number, score) = (random.u32(..400), f64::from(random.i32(-200..200)) / 4.0);
+    match random.u32(..25) {
+        0..5 => format!(
+            "ZADD {one} {score} {number} {} member:{number}",
+            random.u32(..9)
+        ),
+        5 | 6 => {
+            let members =
+                (number..number + 60).map(|number| format!(" {} many:{number}", number % 17));
+            format!("ZADD {one}{}", members.collect::<String>())
+        }
+        7 => format!("ZADD {one} XX GT {score} {number}"),
+        8..11 => format!("ZINCRBY {one} {score} many:{number}"),
+        11 => format!("ZREM {one} {number} member:{number} many:{number}"),
+        12 => {
+            let members = (0..400).map(|number| format!(" {number} many:{number}"));
+            format!("ZREM {one}{}", members.collect::<String>())
+        }
+        13 => format!("ZPOPMIN {one} {}", random.u32(1..9)),
+        14 => format!("ZPOPMAX {one}"),
+        15 => format!("ZMPOP 2 {one} {two} MAX COUNT 3"),
+        16 => format!("ZREMRANGEBYSCORE {one} {score} {}", score + 3.0),
+        17 => format!("ZREMRANGEBYRANK {one} 0 {}", random.u32(..30)),
+        18 => format!("ZRANGESTORE {one} {two} 0 100"),
+        19 => format!("COPY {one} {two} REPLACE"),
+        20 => format!("RENAME {one} {two}"),
+        21 => format!("ZREMRANGEBYLEX {one} [many: [many:3"),
+        22 => format!("ZUNIONSTORE {one} 2 {two} {one} WEIGHTS 1 0.5"),
+        23 => format!("ZINTERSTORE {one} 2 {two} {one} AGGREGATE MAX"),
+        _ => format!("ZDIFFSTORE {one} 2 {two} {one}"),
     }
 }
 

@@ -2,14 +2,16 @@
 
 use super::cell::{Cell, DECIMAL_MAX};
 use super::clones::Frozen;
-use super::kind::{Edge, Fields, LeafKind, Members};
+use super::kind::{Edge, Fields, LeafKind, Members, Scores};
 use super::log::edits;
 use super::log::leaf::LeafRecord;
 use super::log::ledger::{Descriptor, Logged};
 use super::log::tiles::Tiles;
 use super::node::Base;
-use super::run::{Damage, Item, PAIRS};
+use super::run::{Damage, Item, PAIRS, Run};
+use super::sorted::SortedSet;
 use super::tree::{LEAF_MAX, Leaving, Put, Tree};
+use super::view::lower;
 use crate::entry::Kind;
 use crate::hash::Seed;
 
@@ -23,6 +25,8 @@ pub enum Collection {
     Hash(Tree<Fields>),
     /// A set.
     Set(Tree<Members>),
+    /// A sorted set.
+    SortedSet(SortedSet),
 }
 
 /// A collection at one moment.
@@ -32,6 +36,8 @@ pub enum Moment {
     Hash(Frozen<Fields>),
     /// A set.
     Set(Frozen<Members>),
+    /// A sorted set.
+    SortedSet(Frozen<Scores>),
 }
 
 /// The records of a collection, put together while a log is replayed.
@@ -41,6 +47,8 @@ pub enum Pieces {
     Hash(Tiles<Fields>),
     /// Of a set.
     Set(Tiles<Members>),
+    /// Of a sorted set; its seed.
+    SortedSet(Tiles<Scores>, Seed),
 }
 
 /// What one of the enums above says of its content, whatever it is: `each!(Collection, value, tree => ...)`.
@@ -49,8 +57,20 @@ macro_rules! each {
         match $value {
             $of::Hash($inner) => $result,
             $of::Set($inner) => $result,
+            $of::SortedSet($inner, ..) => $result,
         }
     };
+}
+
+/// Where an item that is not there belongs in a run of a kind.
+pub(crate) fn place_in_run(kind: Kind, run: Run<'_>, item: &Item<'_>) -> usize {
+    match kind {
+        Kind::SortedSet => {
+            let mut scratch = [0; DECIMAL_MAX];
+            lower(&Scores, run, &Edge::of(&Scores, item, &mut scratch))
+        }
+        _ => run.count(),
+    }
 }
 
 /// Puts the contents of a leaf record into a log. Returns what the leaf rests on then; `None` if there is no
@@ -75,14 +95,14 @@ impl Held for Fields {
     fn tree(collection: &Collection) -> Option<&Tree<Fields>> {
         match collection {
             Collection::Hash(tree) => Some(tree),
-            Collection::Set(_) => None,
+            _ => None,
         }
     }
 
     fn frozen(moment: &Moment) -> Option<&Frozen<Fields>> {
         match moment {
             Moment::Hash(frozen) => Some(frozen),
-            Moment::Set(_) => None,
+            _ => None,
         }
     }
 }
@@ -93,14 +113,32 @@ impl Held for Members {
     fn tree(collection: &Collection) -> Option<&Tree<Members>> {
         match collection {
             Collection::Set(tree) => Some(tree),
-            Collection::Hash(_) => None,
+            _ => None,
         }
     }
 
     fn frozen(moment: &Moment) -> Option<&Frozen<Members>> {
         match moment {
             Moment::Set(frozen) => Some(frozen),
-            Moment::Hash(_) => None,
+            _ => None,
+        }
+    }
+}
+
+impl Held for Scores {
+    const KIND: Kind = Kind::SortedSet;
+
+    fn tree(collection: &Collection) -> Option<&Tree<Scores>> {
+        match collection {
+            Collection::SortedSet(set) => Some(set),
+            _ => None,
+        }
+    }
+
+    fn frozen(moment: &Moment) -> Option<&Frozen<Scores>> {
+        match moment {
+            Moment::SortedSet(frozen) => Some(frozen),
+            _ => None,
         }
     }
 }
@@ -113,6 +151,7 @@ pub fn run_flags(kind: Kind) -> u8 {
     match kind {
         Kind::Hash => Fields::FLAGS,
         Kind::Set => Members::FLAGS,
+        Kind::SortedSet => Scores::FLAGS,
         kind => unreachable!("there are no runs of kind {kind:?}"),
     }
 }
@@ -134,6 +173,7 @@ impl Collection {
         match kind {
             Kind::Hash => Collection::Hash(Tree::new(Fields { seed }, leaf_max)),
             Kind::Set => Collection::Set(Tree::new(Members { seed }, leaf_max)),
+            Kind::SortedSet => Collection::SortedSet(SortedSet::new(seed, leaf_max)),
             kind => unreachable!("there are no trees of kind {kind:?}"),
         }
     }
@@ -168,6 +208,7 @@ impl Collection {
         match self {
             Collection::Hash(tree) => Moment::Hash(tree.freeze()),
             Collection::Set(tree) => Moment::Set(tree.freeze()),
+            Collection::SortedSet(set) => Moment::SortedSet(set.freeze()),
         }
     }
 
@@ -176,6 +217,7 @@ impl Collection {
         match self {
             Collection::Hash(tree) => Collection::Hash(tree.copy()),
             Collection::Set(tree) => Collection::Set(tree.copy()),
+            Collection::SortedSet(set) => Collection::SortedSet(set.copy()),
         }
     }
 
@@ -217,7 +259,11 @@ impl Collection {
 
     /// The seed of the order keys.
     fn seed(&self) -> u64 {
-        each!(Collection, self, tree => tree.kind.seed.random())
+        match self {
+            Collection::Hash(tree) => tree.kind.seed.random(),
+            Collection::Set(tree) => tree.kind.seed.random(),
+            Collection::SortedSet(set) => set.seed.random(),
+        }
     }
 
     /// Writes all leaves. What no leaf rests on any more is appended to `lost`. Returns false if there is no
@@ -287,12 +333,14 @@ impl Collection {
 
     /// The records of all leaves that are in the log alone.
     pub fn cold_records(&self) -> impl Iterator<Item = Base> {
-        let (fields, members) = match self {
-            Collection::Hash(tree) => (Some(tree.cold_records()), None),
-            Collection::Set(tree) => (None, Some(tree.cold_records())),
+        let (fields, members, scores) = match self {
+            Collection::Hash(tree) => (Some(tree.cold_records()), None, None),
+            Collection::Set(tree) => (None, Some(tree.cold_records()), None),
+            Collection::SortedSet(set) => (None, None, Some(set.cold_records())),
         };
         let fields = fields.into_iter().flatten();
-        fields.chain(members.into_iter().flatten())
+        let items = fields.chain(members.into_iter().flatten());
+        items.chain(scores.into_iter().flatten())
     }
 
     /// The leaf that is the next to leave memory, of the next `most`.
@@ -395,6 +443,7 @@ impl Collection {
         match self {
             Collection::Hash(_) => Kind::Hash,
             Collection::Set(_) => Kind::Set,
+            Collection::SortedSet(_) => Kind::SortedSet,
         }
     }
 }
@@ -406,13 +455,18 @@ impl Pieces {
         match kind {
             Kind::Hash => Pieces::Hash(Tiles::new(Fields { seed }, leaf_max)),
             Kind::Set => Pieces::Set(Tiles::new(Members { seed }, leaf_max)),
+            Kind::SortedSet => Pieces::SortedSet(Tiles::new(Scores, leaf_max), seed),
             kind => unreachable!("there are no trees of kind {kind:?}"),
         }
     }
 
     /// The seed of the order keys.
     pub fn seed(&self) -> u64 {
-        each!(Pieces, self, tiles => tiles.kind().seed.random())
+        match self {
+            Pieces::Hash(tiles) => tiles.kind().seed.random(),
+            Pieces::Set(tiles) => tiles.kind().seed.random(),
+            Pieces::SortedSet(_, seed) => seed.random(),
+        }
     }
 
     /// Applies a leaf record; `base` is the record. What nothing rests on any more is appended to `lost`.
@@ -450,6 +504,10 @@ impl Pieces {
         match self {
             Pieces::Hash(tiles) => tiles.finish(lost).map(Collection::Hash),
             Pieces::Set(tiles) => tiles.finish(lost).map(Collection::Set),
+            Pieces::SortedSet(tiles, seed) => {
+                let tree = tiles.finish(lost)?;
+                Some(Collection::SortedSet(SortedSet::of_tree(seed, tree)))
+            }
         }
     }
 }

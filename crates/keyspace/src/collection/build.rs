@@ -3,7 +3,7 @@
 //! It begins as a run and becomes a tree beyond [`SMALL_BYTES`](super::any::SMALL_BYTES), as one of a key
 //! does.
 
-use super::any::{Collection, run_flags};
+use super::any::{Collection, place_in_run, run_flags};
 use super::cell::Cell;
 use super::run::{BARE, Item, Run, RunMut};
 use super::tree::Put;
@@ -23,7 +23,7 @@ pub struct Builder {
     leaf_max: usize,
     seed: Seed,
     items: Built,
-    /// Bytes of the longest name or value.
+    /// Bytes of the longest name, or value of a field.
     longest: usize,
     /// Whether all names are integers.
     is_numeric: bool,
@@ -62,7 +62,8 @@ impl Builder {
     /// # Errors
     /// There is an item of this name. The value that a field has after that is any of both.
     pub fn push(&mut self, item: &Item<'_>) -> Result<(), DuplicateItem> {
-        let cells = [Some(item.name), item.value];
+        let value = item.value.filter(|_| self.kind == Kind::Hash);
+        let cells = [Some(item.name), value];
         let lengths = cells.into_iter().flatten().map(Cell::text_len);
         self.longest = lengths.fold(self.longest, usize::max);
         self.is_numeric &= matches!(item.name, Cell::Int(_));
@@ -74,7 +75,7 @@ impl Builder {
         if run.find(item.name).is_some() {
             return Err(DuplicateItem);
         }
-        let (count, growth) = (run.count(), run.growth(item, None));
+        let (place, growth) = (place_in_run(self.kind, run, item), run.growth(item, None));
         let new_len = growth.map(|growth| len.saturating_add_signed(growth));
         let Some(new_len) = new_len.filter(|&new_len| new_len <= self.small_bytes) else {
             let seed = self.seed.clone();
@@ -87,7 +88,7 @@ impl Builder {
         if new_len > buffer.len() {
             buffer.resize(new_len.next_power_of_two().min(self.small_bytes), 0);
         }
-        RunMut::new(buffer, *len).insert(count, item);
+        RunMut::new(buffer, *len).insert(place, item);
         *len = new_len;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::any::{Held, Moment};
 use super::cell::Cell;
-use super::kind::{Edge, Fields, Members};
+use super::kind::{Edge, Fields, Members, Scores};
 use super::run::{Item, Items, Run};
 use super::view::{View, Walk};
 use crate::entry::Kind;
@@ -55,11 +55,13 @@ impl<'e, K: Held> ItemsRef<'e, K> {
         self.len() == 0
     }
 
-    /// The item of a name.
+    /// The item of a name. Of a large sorted set all items are looked at: see [`super::sorted_ref`].
     #[inline]
     pub fn get(self, name: Cell<'_>) -> Option<Item<'e>> {
         match self {
             ItemsRef::Run(run) => run.lookup(name).map(|(_, item)| item),
+            // Names say nothing of the place.
+            ItemsRef::Tree(tree) if K::IS_SORTED => tree.iter().find(|item| item.name == name),
             ItemsRef::Tree(tree) => tree.get(name),
         }
     }
@@ -167,6 +169,8 @@ pub enum AnyItems<'e> {
     Hash(HashRef<'e>),
     /// The members of a set.
     Set(SetRef<'e>),
+    /// The members of a sorted set, with their scores.
+    SortedSet(ItemsRef<'e, Scores>),
 }
 
 impl<'e> AnyItems<'e> {
@@ -178,6 +182,7 @@ impl<'e> AnyItems<'e> {
         match kind {
             Kind::Hash => AnyItems::Hash(ItemsRef::of_run(bytes)),
             Kind::Set => AnyItems::Set(ItemsRef::of_run(bytes)),
+            Kind::SortedSet => AnyItems::SortedSet(ItemsRef::of_run(bytes)),
             kind => unreachable!("there are no runs of kind {kind:?}"),
         }
     }
@@ -187,6 +192,7 @@ impl<'e> AnyItems<'e> {
         match self {
             AnyItems::Hash(fields) => fields.len(),
             AnyItems::Set(members) => members.len(),
+            AnyItems::SortedSet(scores) => scores.len(),
         }
     }
 
@@ -200,6 +206,7 @@ impl<'e> AnyItems<'e> {
         match self {
             AnyItems::Hash(fields) => fields.iter(),
             AnyItems::Set(members) => members.iter(),
+            AnyItems::SortedSet(scores) => scores.iter(),
         }
     }
 }
@@ -263,6 +270,7 @@ impl Moment {
         match self {
             Moment::Hash(_) => AnyItems::Hash(self.items()),
             Moment::Set(_) => AnyItems::Set(self.items()),
+            Moment::SortedSet(_) => AnyItems::SortedSet(self.items()),
         }
     }
 }

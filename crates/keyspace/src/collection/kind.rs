@@ -101,7 +101,7 @@ impl<'a> Edge<'a> {
 }
 
 #[inline]
-fn hash(seed: &Seed, name: Cell<'_>) -> u64 {
+pub(super) fn hash(seed: &Seed, name: Cell<'_>) -> u64 {
     match name {
         Cell::Bytes(bytes) => seed.hash(bytes),
         Cell::Int(integer) => seed.hash(&integer.to_le_bytes()),

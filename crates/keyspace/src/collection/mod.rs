@@ -39,6 +39,9 @@ pub mod log;
 pub mod members;
 mod node;
 pub mod run;
+mod score_table;
+pub mod sorted;
+pub mod sorted_ref;
 pub mod tree;
 pub mod view;
 

@@ -1,7 +1,8 @@
-//! Hashes and sets of a locked shard: a run inside the entry while it is small, else a tree.
+//! Hashes, sets and sorted sets of a locked shard: a run inside the entry while it is small, else a tree.
 //!
 //! ```text
-//!  up to SMALL_BYTES   the value is a run (`collection::run`), items in the order in which they came
+//!  up to SMALL_BYTES   the value is a run (`collection::run`), items in the order in which they came, those
+//!                      of a sorted set in the order of their scores
 //!  beyond              the value is the address of a tree whose leaves are runs (`collection::tree`)
 //! ```
 //!
@@ -11,11 +12,12 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::view::{EntryMut, EntryRef};
-use crate::collection::any::{Collection, Held};
+use crate::collection::any::{Collection, Held, place_in_run};
 use crate::collection::cell::Cell;
 use crate::collection::items::{AnyItems, HashRef, ItemsRef, SetRef};
-use crate::collection::kind::{Fields, LeafKind, Members};
+use crate::collection::kind::{Fields, LeafKind, Members, Scores};
 use crate::collection::run::{BARE, EXPIRING, Item, Run, RunMut};
+use crate::collection::sorted_ref::SortedRef;
 use crate::collection::tree::Put;
 use crate::entry::{Entry, Form, Kind, NewValue, Stored, Type};
 use crate::hash::Seed;
@@ -54,6 +56,25 @@ pub const SET: Type = Type::whole(Kind::Set);
 /// As [`EMPTY_HASH`], of a set.
 pub const EMPTY_SET: [u8; Run::EMPTY] = [0, 0, Members::FLAGS | BARE, 0];
 
+/// The type of a sorted set that never passed the limits of Redis' packed encoding.
+pub const SORTED_SET: Type = Type::whole(Kind::SortedSet);
+
+/// As [`EMPTY_HASH`], of a sorted set.
+pub const EMPTY_SORTED_SET: [u8; Run::EMPTY] = [0, 0, Scores::FLAGS | BARE, 0];
+
+/// The members of a sorted set, and their scores.
+#[inline]
+fn sorted_of<'e>(entry: Entry) -> SortedRef<'e> {
+    assert!(entry.kind() == Kind::SortedSet, "another kind is asked for");
+    match entry.is_tree() {
+        false => SortedRef::Run(run_of(entry)),
+        true => match entry.tree() {
+            Collection::SortedSet(set) => SortedRef::Tree(set),
+            _ => unreachable!("it has the kind of its entry"),
+        },
+    }
+}
+
 impl<'a> EntryRef<'a> {
     /// The items.
     ///
@@ -71,8 +92,17 @@ impl<'a> EntryRef<'a> {
         match self.kind() {
             Kind::Hash => Some(AnyItems::Hash(self.items())),
             Kind::Set => Some(AnyItems::Set(self.items())),
+            Kind::SortedSet => Some(AnyItems::SortedSet(self.items())),
             _ => None,
         }
+    }
+
+    /// The members of the sorted set.
+    ///
+    /// # Panics
+    /// It is none, or in the log alone.
+    pub fn sorted(self) -> SortedRef<'a> {
+        sorted_of(self.entry)
     }
 
     /// The fields of the hash.
@@ -100,6 +130,15 @@ impl EntryMut<'_, '_> {
     #[inline]
     pub fn items<K: Held>(&self) -> ItemsRef<'_, K> {
         items_of(self.entry())
+    }
+
+    /// The members of the sorted set.
+    ///
+    /// # Panics
+    /// It is none, or in the log alone.
+    #[inline]
+    pub fn sorted(&self) -> SortedRef<'_> {
+        sorted_of(self.entry())
     }
 
     /// The fields of the hash.
@@ -151,14 +190,18 @@ impl EntryMut<'_, '_> {
         if new_len > most.max(len) {
             return None;
         }
-        let form = entry.form();
+        let (form, kind) = (entry.form(), entry.kind());
         let value = self.resize_value(new_len.max(len), form);
         let mut run = RunMut::new(value, len);
         match found {
-            Some(index) => run.replace(index, item),
-            None => {
-                let end = run.run().count();
-                run.insert(end, item);
+            Some(index) if kind != Kind::SortedSet => run.replace(index, item),
+            _ => {
+                // Another score is another place.
+                if let Some(index) = found {
+                    run.remove(index);
+                }
+                let place = place_in_run(kind, run.run(), item);
+                run.insert(place, item);
             }
         }
         if expires {
@@ -228,6 +271,34 @@ impl EntryMut<'_, '_> {
             self.guard.settle_items(self.slot, self.hash, before);
         }
         true
+    }
+
+    /// Gives a member of a sorted set a score; `before` is the one that it has, if it is there.
+    ///
+    /// # Panics
+    /// It is no sorted set, or in the log alone.
+    pub fn set_score(&mut self, item: &Item<'_>, before: Option<f64>) -> Put {
+        if !self.entry().is_tree() {
+            return self.set_item(item);
+        }
+        self.edit_tree(|tree| match tree {
+            Collection::SortedSet(set) => set.set_after(item, before),
+            _ => unreachable!("it is a sorted set"),
+        })
+    }
+
+    /// Removes a member of a sorted set that has this score; whether it was there.
+    ///
+    /// # Panics
+    /// As [`EntryMut::set_score`].
+    pub fn take_member(&mut self, item: &Item<'_>) -> bool {
+        if !self.entry().is_tree() {
+            return self.remove_item(item.name);
+        }
+        self.edit_tree(|tree| match tree {
+            Collection::SortedSet(set) => set.take(item),
+            _ => unreachable!("it is a sorted set"),
+        })
     }
 
     /// How the value counts as written from here on.

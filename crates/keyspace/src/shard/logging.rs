@@ -5,7 +5,7 @@ use super::writing::New;
 use crate::collection::any::{Collection, run_flags};
 use crate::collection::log::edits::{self, Edit};
 use crate::collection::log::ledger::Descriptor;
-use crate::collection::run::{Damage, PAIRS};
+use crate::collection::run::{Damage, Item, PAIRS};
 use crate::entry::{Kind, NewValue};
 
 /// Bytes of a run up to which edits of a log are applied. What was logged as a run has less; what is
@@ -72,7 +72,7 @@ impl EntryMut<'_, '_> {
                 Edit::Set(item) => {
                     self.set_in_run(&item, RUN_MAX);
                 }
-                Edit::Remove(name) => drop(self.remove_item(name)),
+                Edit::Remove(name) | Edit::Take(Item { name, .. }) => drop(self.remove_item(name)),
                 Edit::Reschedule(name, expiry) => {
                     self.reschedule_in_run(name, expiry, RUN_MAX);
                 }

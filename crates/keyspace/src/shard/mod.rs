@@ -41,7 +41,7 @@ mod writing;
 
 pub use cell::Overhead;
 pub(crate) use cell::ShardCell;
-pub use fields::{EMPTY_HASH, EMPTY_SET, HASH, SET};
+pub use fields::{EMPTY_HASH, EMPTY_SET, EMPTY_SORTED_SET, HASH, SET, SORTED_SET};
 pub use guard::Guard;
 pub use offloading::Offloading;
 pub use view::{Detached, EntryMut, EntryRef};

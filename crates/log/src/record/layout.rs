@@ -129,6 +129,8 @@ impl Tag {
     pub const HASH: u8 = 2;
     /// The kind of a set, in one of three forms.
     pub const SET: u8 = 3;
+    /// The kind of a sorted set, in one of three forms.
+    pub const SORTED_SET: u8 = 4;
 
     /// Of a value that is no tree.
     #[inline]
@@ -146,7 +148,7 @@ impl Tag {
         match self.kind {
             Tag::STRING => self.form < 3 && !self.is_tree,
             Tag::HASH => self.form < 4,
-            Tag::SET => self.form < 3,
+            Tag::SET | Tag::SORTED_SET => self.form < 3,
             _ => false,
         }
     }
@@ -182,7 +184,7 @@ impl Tag {
 
     /// Whether the value consists of elements.
     const fn is_collection(self) -> bool {
-        matches!(self.kind, Tag::HASH | Tag::SET)
+        matches!(self.kind, Tag::HASH | Tag::SET | Tag::SORTED_SET)
     }
 }
 

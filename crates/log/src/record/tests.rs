@@ -315,14 +315,14 @@ fn a_string_has_no_edits() {
 }
 
 #[test]
-fn a_value_is_a_string_or_a_set_in_one_of_three_forms_or_a_hash_in_one_of_four() {
+fn a_value_is_a_string_or_a_set_sorted_or_not_in_one_of_three_forms_or_a_hash_in_one_of_four() {
     let db = DbId(0);
     for bits in 0..128 {
         let tag = tag(bits / 8, bits % 4, bits & 4 != 0);
         let is_string = tag.kind == Tag::STRING && tag.form < 3 && !tag.is_tree;
         let is_hash = tag.kind == Tag::HASH;
-        let is_set = tag.kind == Tag::SET && tag.form < 3;
-        let is_collection = is_hash || tag.kind == Tag::SET;
+        let is_set = matches!(tag.kind, Tag::SET | Tag::SORTED_SET) && tag.form < 3;
+        let is_collection = is_hash || matches!(tag.kind, Tag::SET | Tag::SORTED_SET);
         assert_eq!(tag.is_known(), is_string || is_hash || is_set);
         let with = |mut draft: Draft<'static>| {
             draft.tag = tag;

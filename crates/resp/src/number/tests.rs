@@ -279,3 +279,53 @@ fn texts_that_are_no_doubles() {
     }
     assert_eq!(parse_f64(&[0xff]), None);
 }
+
+fn shortest_text(value: f64) -> String {
+    String::from_utf8(format_shortest(value, &mut [0; DOUBLE_TEXT_LEN]).to_vec())
+        .expect("digits are text")
+}
+
+#[test]
+fn scores_are_as_redis_writes_them() {
+    for (value, text) in [
+        (0.0, "0"),
+        (-0.0, "-0"),
+        (1.0, "1"),
+        (-17.0, "-17"),
+        (0.1, "0.1"),
+        (3.14, "3.14"),
+        (4503599627370495.0, "4503599627370495"),
+        (4503599627370496.0, "4503599627370496"),
+        (1e16, "10000000000000000"),
+        (4611686018427387904.0, "4611686018427387904"),
+        (4611686018427388928.0, "4611686018427389000"),
+        (1e19, "1e+19"),
+        (1e21, "1e+21"),
+        (123e18, "1.23e+20"),
+        (1.2345678901234567e23, "123456789012345670000000"),
+        (-1.2345678901234567e23, "-123456789012345670000000"),
+        (1.2345678901234567e24, "1.2345678901234568e+24"),
+        (0.00001, "0.00001"),
+        (1e-6, "0.000001"),
+        (1e-7, "1e-7"),
+        (1.5e-6, "1.5e-6"),
+        (1.2345e-5, "1.2345e-5"),
+        (0.0012345678901, "0.0012345678901"),
+        (0.00012345678901, "1.2345678901e-4"),
+        (1e300, "1e+300"),
+        (f64::MAX, "1.7976931348623157e+308"),
+        (5e-324, "5e-324"),
+        (f64::INFINITY, "inf"),
+        (f64::NEG_INFINITY, "-inf"),
+    ] {
+        assert_eq!(shortest_text(value), text);
+    }
+    let mut random = fastrand::Rng::with_seed(5);
+    for _ in 0..200_000 {
+        let value = f64::from_bits(random.u64(..));
+        if !value.is_nan() {
+            let text = shortest_text(value);
+            assert_eq!(parse_f64(text.as_bytes()), Some(value), "{text}");
+        }
+    }
+}

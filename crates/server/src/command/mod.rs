@@ -24,6 +24,7 @@ pub(crate) mod run;
 pub(crate) mod server;
 pub(crate) mod session;
 pub(crate) mod set;
+pub(crate) mod sorted_set;
 pub(crate) mod spec;
 pub(crate) mod string;
 pub(crate) mod table;

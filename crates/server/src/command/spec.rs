@@ -221,6 +221,7 @@ pub(crate) enum Group {
     Bitmap,
     Hash,
     Set,
+    SortedSet,
     Connection,
     PubSub,
     Server,

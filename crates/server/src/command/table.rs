@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 
 use super::server::key_finder;
 use super::spec::{Begin, Find, Group, Handler, KeySpec, Spec, flag};
-use super::{bitmap, config, connection, hash, key, pubsub, server, set, string, transaction};
+use super::{
+    bitmap, config, connection, hash, key, pubsub, server, set, sorted_set, string, transaction,
+};
 use crate::request::Args;
 
 /// A row of the table: a [`Spec`] with what follows from its position. What every request needs comes first,
@@ -49,7 +51,12 @@ impl Command {
         let (first_key, last_key, key_step) = key_range(spec);
         let data = matches!(
             spec.group,
-            Group::String | Group::Bitmap | Group::Hash | Group::Set | Group::Generic
+            Group::String
+                | Group::Bitmap
+                | Group::Hash
+                | Group::Set
+                | Group::SortedSet
+                | Group::Generic
         );
         let routing = Routing::of(spec, &full_name);
         let arity = spec.arity.unsigned_abs();
@@ -275,6 +282,9 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         bitmap::COMMANDS,
         hash::COMMANDS,
         set::COMMANDS,
+        sorted_set::COMMANDS,
+        sorted_set::RANGES,
+        sorted_set::COMBINES,
         key::COMMANDS,
         connection::COMMANDS,
         pubsub::COMMANDS,

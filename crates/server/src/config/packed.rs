@@ -42,12 +42,23 @@ impl Packed {
         }
     }
 
+    /// Those of sorted sets: `listpack`, or beyond `skiplist`.
+    #[inline]
+    pub(crate) fn sorted_set(settings: &Settings) -> Packed {
+        Packed {
+            entries: limit(settings, Setting::ZsetMaxListpackEntries),
+            value: limit(settings, Setting::ZsetMaxListpackValue),
+            integers: 0,
+        }
+    }
+
     /// How a collection counts as written that was made as a whole.
     pub(crate) fn form_of(settings: &Settings, built: &Builder) -> Form {
         let is_set = built.kind() == Kind::Set;
-        let packed = match is_set {
-            true => Packed::set(settings),
-            false => Packed::hash(settings),
+        let packed = match built.kind() {
+            Kind::Set => Packed::set(settings),
+            Kind::SortedSet => Packed::sorted_set(settings),
+            _ => Packed::hash(settings),
         };
         let is_packed = built.len() <= packed.entries as u64 && built.longest() <= packed.value;
         match is_set {

@@ -45,6 +45,8 @@ pub(crate) enum Setting {
     SetMaxIntsetEntries,
     SetMaxListpackEntries,
     SetMaxListpackValue,
+    ZsetMaxListpackEntries,
+    ZsetMaxListpackValue,
     MaxMemoryClients,
     Dir,
     AppendOnly,

@@ -60,6 +60,18 @@ events! {
     SINTERSTORE: SET "sinterstore";
     SUNIONSTORE: SET "sunionstore";
     SDIFFSTORE: SET "sdiffstore";
+    ZADD: SORTED_SET "zadd";
+    ZINCR: SORTED_SET "zincr";
+    ZREM: SORTED_SET "zrem";
+    ZREMRANGEBYRANK: SORTED_SET "zremrangebyrank";
+    ZREMRANGEBYSCORE: SORTED_SET "zremrangebyscore";
+    ZREMRANGEBYLEX: SORTED_SET "zremrangebylex";
+    ZPOPMIN: SORTED_SET "zpopmin";
+    ZPOPMAX: SORTED_SET "zpopmax";
+    ZRANGESTORE: SORTED_SET "zrangestore";
+    ZUNIONSTORE: SORTED_SET "zunionstore";
+    ZINTERSTORE: SORTED_SET "zinterstore";
+    ZDIFFSTORE: SORTED_SET "zdiffstore";
     NEW: NEW "new";
     MISSED: MISSED "keymiss";
     EXPIRED: EXPIRED "expired";

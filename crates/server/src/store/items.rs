@@ -9,12 +9,13 @@ use std::ops::Deref;
 
 use keyspace::collection::any::{Held, Moment};
 use keyspace::collection::cell::Cell;
-use keyspace::collection::kind::{Fields, Members};
+use keyspace::collection::kind::{Fields, Members, Scores};
 use keyspace::collection::log::edits::Edits;
 use keyspace::collection::run::Item;
 use keyspace::collection::tree::Put;
 use keyspace::{
-    ChangeKind, EMPTY_HASH, EMPTY_SET, Form, HASH, ItemsRef, Key, New, Overwritten, SET, Type,
+    ChangeKind, EMPTY_HASH, EMPTY_SET, EMPTY_SORTED_SET, Form, HASH, ItemsRef, Key, New,
+    Overwritten, SET, SORTED_SET, Type,
 };
 
 use super::{Entry, Shard, Still};
@@ -24,7 +25,7 @@ use crate::persistence::journal::Journal;
 use crate::request::{Failure, failure};
 
 /// An entry of a locked shard that is a collection of this kind.
-pub(crate) struct Items<'g, 'a, K>(Entry<'g, 'a>, PhantomData<K>);
+pub(crate) struct Items<'g, 'a, K>(pub(super) Entry<'g, 'a>, PhantomData<K>);
 
 /// An entry of a locked shard that is a hash.
 pub(crate) type Hash<'g, 'a> = Items<'g, 'a, Fields>;
@@ -75,6 +76,17 @@ impl Kept for Members {
             _ if item.name.text_len() > packed.value => Form::Part,
             _ => Form::Decimal,
         }
+    }
+}
+
+impl Kept for Scores {
+    const EMPTY: &'static [u8] = &EMPTY_SORTED_SET;
+    const TYPE: Type = SORTED_SET;
+
+    #[inline]
+    fn form(form: Form, item: &Item<'_>, len: u64, packed: &Packed) -> Form {
+        let is_beyond = len > packed.entries as u64 || item.name.text_len() > packed.value;
+        if is_beyond { Form::Part } else { form }
     }
 }
 
@@ -299,14 +311,14 @@ impl Before {
 
 /// One change of a collection.
 pub(crate) struct ItemsEdit<'g, 'a, K> {
-    entry: Entry<'g, 'a>,
+    pub(super) entry: Entry<'g, 'a>,
     kind: PhantomData<K>,
     before: Before,
-    packed: Packed,
+    pub(super) packed: Packed,
     /// Items that were set or removed.
-    changes: u64,
+    pub(super) changes: u64,
     /// The changes, if there is a log.
-    edits: Option<Edits>,
+    pub(super) edits: Option<Edits>,
     /// Whether a limit of the packed encodings was passed.
     is_passed: bool,
     /// Told behind the event of the change.
@@ -344,9 +356,15 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
     #[inline]
     pub(crate) fn set(&mut self, item: &Item<'_>) -> Put {
         let put = self.entry.inner.set_item(item);
-        if put == Put::Replaced && item.value.is_none() {
-            return put;
+        if put == Put::Added || item.value.is_some() {
+            self.note_set(item);
         }
+        put
+    }
+
+    /// Notes that an item was set.
+    #[inline]
+    pub(super) fn note_set(&mut self, item: &Item<'_>) {
         self.changes += 1;
         if let Some(edits) = &mut self.edits {
             edits.set(item);
@@ -359,7 +377,6 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
                 self.is_passed = true;
             }
         }
-        put
     }
 
     /// Lets a field that is there expire at this time (Unix, ms), or never.
@@ -377,9 +394,10 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
         self.also = Some(event);
     }
 
-    /// Removes an item; whether there was one.
+    /// Removes an item; whether there was one. Of a sorted set [`ItemsEdit::take`] does it.
     #[inline]
     pub(crate) fn remove(&mut self, name: Cell<'_>) -> bool {
+        assert!(!K::IS_SORTED, "the log needs the score");
         let is_removed = self.entry.inner.remove_item(name);
         if is_removed {
             self.changes += 1;

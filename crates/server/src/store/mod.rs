@@ -15,6 +15,7 @@ mod items;
 mod offloading;
 mod room;
 mod shard;
+mod sorted;
 mod text;
 
 use std::ops::Range;
@@ -37,6 +38,7 @@ pub(crate) use batch::{Pair, Shards};
 pub(crate) use items::{HashEdit, Items, Kept, Set, SetEdit};
 pub(crate) use room::make_room;
 pub(crate) use shard::{Entry, LastUse, Shard, Still};
+pub(crate) use sorted::{SortedSet, SortedSetEdit};
 pub(crate) use text::Text;
 
 /// The way from a command to the data, for one connection in one turn.

@@ -32,9 +32,9 @@ fn what_cannot_be_taken_over_is_named() {
         ),
         (
             "MULTI\nSET b 1",
-            "ZADD h 1 v",
+            "XADD h * f v",
             "EXEC",
-            format!("ZADD, key \"h\": {unknown}"),
+            format!("XADD, key \"h\": {unknown}"),
         ),
         (
             "",

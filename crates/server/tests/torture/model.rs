@@ -9,7 +9,7 @@ use crate::torture::commands::{Effect, Row, payload, row};
 use crate::torture::script::Request;
 use crate::torture::slots::Slots;
 use crate::torture::values::{
-    Data, Entry, Fields, Key, Keys, Members, Span, fields_of, members_of,
+    Data, Entry, Fields, Key, Keys, Members, Span, fields_of, halves_of, members_of, scored_of,
 };
 
 /// Databases of the servers.
@@ -32,6 +32,10 @@ pub(crate) enum Expect {
     Fields(Fields),
     /// These members, in any order.
     Members(Members),
+    /// This score, in halves.
+    Score(i64),
+    /// These members behind their scores, in this order.
+    Scored(Vec<(i64, Vec<u8>)>),
     /// What DUMP gives of a value.
     Payload(Data),
     /// Nothing is known of it, except that it is no error.
@@ -73,6 +77,8 @@ impl Expect {
             (Expect::Payload(data), Value::Bulk(bytes)) => {
                 payload::decode(bytes).as_ref() == Some(data)
             }
+            (Expect::Score(halves), _) => halves_of(reply) == Some(*halves),
+            (Expect::Scored(pairs), _) => scored_of(reply).as_ref() == Some(pairs),
             (Expect::Members(members), _) => members_of(reply).as_ref() == Some(members),
             (Expect::Fields(fields), _) => fields_of(reply).as_ref() == Some(fields),
             _ => false,
@@ -111,7 +117,7 @@ impl Call<'_> {
     pub(crate) fn string(&self, name: &[u8]) -> Option<&[u8]> {
         match &self.get(name)?.data {
             Data::String(bytes) => Some(bytes),
-            Data::Hash(_) | Data::Set(_) => None,
+            Data::Hash(_) | Data::Set(_) | Data::SortedSet(_) => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The plan: a script from a seed, one life of the server after the other.
 
-use crate::torture::commands::{COMMANDS, Effect, Row, bits, hashes, payload, sets};
+use crate::torture::commands::{COMMANDS, Effect, Row, bits, hashes, payload, scores, sets};
 use crate::torture::inspect::SEPARATOR;
 use crate::torture::model::DATABASES;
 use crate::torture::run::LANES;
@@ -15,6 +15,7 @@ const SHORT_LIVES: u32 = 3;
 const HASHES: u32 = 4;
 /// And of sets.
 const SETS: u32 = 4;
+const SORTED_SETS: u32 = 4;
 /// Keys that no other request names.
 const SELDOM: u32 = 64;
 
@@ -504,6 +505,7 @@ impl Plan {
             ("x", SHORT_LIVES),
             ("h", HASHES),
             ("u", SETS),
+            ("z", SORTED_SETS),
         ];
         if let Some((class, count)) = classes.iter().find(|(class, _)| *class == token) {
             let number = self.random.u32(..*count);
@@ -585,7 +587,8 @@ impl Plan {
     }
 }
 
-/// What stands in the place of a word about fields or members.
+/// What stands in the place of a word about fields, members or scores.
 fn words_of_items(random: &mut fastrand::Rng, token: &str) -> Option<Vec<Arg>> {
-    hashes::words(random, token).or_else(|| sets::words(random, token))
+    let words = hashes::words(random, token).or_else(|| sets::words(random, token));
+    words.or_else(|| scores::words(random, token))
 }

@@ -39,6 +39,7 @@ pub(crate) enum Data {
     String(Arc<Vec<u8>>),
     Hash(Arc<Fields>),
     Set(Arc<Members>),
+    SortedSet(Arc<Scores>),
 }
 
 /// Fields and their values.
@@ -46,6 +47,54 @@ pub(crate) type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Members of a set.
 pub(crate) type Members = BTreeSet<Vec<u8>>;
+
+/// Members of a sorted set, and twice their scores.
+pub(crate) type Scores = BTreeMap<Vec<u8>, i64>;
+
+/// The text of a score that is so many halves.
+pub(crate) fn text_of_halves(halves: i64) -> String {
+    let sign = if halves < 0 { "-" } else { "" };
+    let (whole, half) = (halves.abs() / 2, halves % 2 != 0);
+    format!("{sign}{whole}{}", if half { ".5" } else { "" })
+}
+
+/// Twice the score that a reply is, if it is one of the model.
+pub(crate) fn halves_of(reply: &Value) -> Option<i64> {
+    let score = match reply {
+        Value::Double(score) => *score,
+        other => str::from_utf8(other.bytes()?).ok()?.parse().ok()?,
+    };
+    let halves = score * 2.0;
+    (halves.fract() == 0.0 && halves.abs() < 1e15).then_some(halves as i64)
+}
+
+/// The members of a reply behind their scores, in its order: in turn, or as pairs.
+pub(crate) fn scored_of(reply: &Value) -> Option<Vec<(i64, Vec<u8>)>> {
+    let Value::Array(words) = reply else {
+        return None;
+    };
+    let words = words.iter().flat_map(|word| match word {
+        Value::Array(pair) => &pair[..],
+        word => std::slice::from_ref(word),
+    });
+    let words: Vec<&Value> = words.collect();
+    let pairs = words.chunks(2).map(|pair| match pair {
+        [member, score] => Some((halves_of(score)?, member.bytes()?.to_vec())),
+        _ => None,
+    });
+    pairs.collect()
+}
+
+/// The scores that a reply tells, in order, each member once.
+pub(crate) fn scores_of(reply: &Value) -> Option<Scores> {
+    let pairs = scored_of(reply).filter(|pairs| pairs.is_sorted())?;
+    let count = pairs.len();
+    let scores: Scores = pairs
+        .into_iter()
+        .map(|(score, member)| (member, score))
+        .collect();
+    (scores.len() == count).then_some(scores)
+}
 
 impl Data {
     pub(crate) fn string(bytes: Vec<u8>) -> Data {
@@ -83,6 +132,19 @@ impl Data {
                     .collect();
                 format!("set of {} members (crc {:08x})", members.len(), sum(&bytes))
             }
+            Data::SortedSet(scores) => {
+                let bytes: Vec<u8> = scores
+                    .iter()
+                    .flat_map(|(member, score)| {
+                        [&member[..], format!("={score};").as_bytes()].concat()
+                    })
+                    .collect();
+                format!(
+                    "sorted set of {} members (crc {:08x})",
+                    scores.len(),
+                    sum(&bytes)
+                )
+            }
         }
     }
 
@@ -92,6 +154,7 @@ impl Data {
             Data::String(_) => "string",
             Data::Hash(_) => "hash",
             Data::Set(_) => "set",
+            Data::SortedSet(_) => "zset",
         }
     }
 }
@@ -137,6 +200,14 @@ pub(crate) const KINDS: &[Kind] = &[
         decode: |reply| {
             let members = members_of(&reply).filter(|members| !members.is_empty())?;
             Some(Data::Set(Arc::new(members)))
+        },
+    },
+    Kind {
+        name: "zset",
+        read: &["ZRANGE", "KEY", "0", "-1", "WITHSCORES"],
+        decode: |reply| {
+            let scores = scores_of(&reply).filter(|scores| !scores.is_empty())?;
+            Some(Data::SortedSet(Arc::new(scores)))
         },
     },
 ];

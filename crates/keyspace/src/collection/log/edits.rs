@@ -4,6 +4,7 @@
 //!  one change   code, 1 B   1: an item is set: its cells follow, its expiry before them
 //!                           2: an item is removed: its name follows
 //!                           3: an item expires, or does no more: its expiry, if any, and its name follow
+//!                           4: an item of this name and value is removed: its cells follow
 //! ```
 //!
 //! Cells are those of runs (see `cell`). Changes are applied in their order.
@@ -14,6 +15,7 @@ use crate::collection::run::{Damage, EXPIRY_LEN, Item};
 const SET: u8 = 1;
 const REMOVE: u8 = 2;
 const RESCHEDULE: u8 = 3;
+const TAKE: u8 = 4;
 
 /// Changes of items, in the form of a record.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +40,14 @@ impl Edits {
         self.bytes.resize(at + 1 + name.size(), 0);
         self.bytes[at] = REMOVE;
         name.encode(&mut self.bytes[at + 1..]);
+    }
+
+    /// An item is removed, where its value says where it is.
+    #[inline]
+    pub fn take(&mut self, item: &Item<'_>) {
+        let at = self.bytes.len();
+        self.set(item);
+        self.bytes[at] = TAKE;
     }
 
     /// The item of a name expires at this time, or does no more. Its value stays.
@@ -80,13 +90,15 @@ pub enum Edit<'a> {
     Remove(Cell<'a>),
     /// The item of a name expires at this time, or does no more.
     Reschedule(Cell<'a>, Option<u64>),
+    /// The item of a name and a value is removed.
+    Take(Item<'a>),
 }
 
 impl<'a> Edit<'a> {
     /// What has the name of the item, to look it up.
     pub fn key(&self) -> Item<'a> {
         match *self {
-            Edit::Set(item) => item,
+            Edit::Set(item) | Edit::Take(item) => item,
             Edit::Remove(name) | Edit::Reschedule(name, _) => Item::single(name),
         }
     }
@@ -132,18 +144,22 @@ impl<'a> Read<'a> {
         let code = self.bytes[self.at];
         self.at += 1;
         match code {
-            SET => {
+            SET | TAKE => {
                 let expiry = self.expiry()?;
                 let name = self.cell(true)?;
                 let value = match self.has_values {
                     true => Some(self.cell(false)?),
                     false => None,
                 };
-                Ok(Edit::Set(Item {
+                let item = Item {
                     name,
                     value,
                     expiry,
-                }))
+                };
+                Ok(match code {
+                    SET => Edit::Set(item),
+                    _ => Edit::Take(item),
+                })
             }
             REMOVE => Ok(Edit::Remove(self.cell(true)?)),
             RESCHEDULE => {
@@ -194,8 +210,11 @@ mod tests {
             ends.push(edits.bytes().len());
             edits.reschedule(item.name, item.expiry);
             ends.push(edits.bytes().len());
+            edits.take(item);
+            ends.push(edits.bytes().len());
             let reschedule = Edit::Reschedule(item.name, item.expiry);
             wanted.extend([Edit::Set(*item), Edit::Remove(item.name), reschedule]);
+            wanted.push(Edit::Take(*item));
         }
         let all: Result<Vec<_>, _> = read(edits.bytes(), true).collect();
         assert_eq!(all.expect("they are whole"), wanted);
@@ -206,7 +225,7 @@ mod tests {
             assert_eq!(read.len() > whole, !ends.contains(&cut), "cut at {cut}");
             assert!(read[whole..].iter().all(Result::is_err));
         }
-        let unknown: Vec<_> = read(&[4, 0], true).collect();
+        let unknown: Vec<_> = read(&[5, 0], true).collect();
         assert_eq!(unknown, [Err(Damage::Flags)]);
         edits.clear(16);
         assert!(edits.is_empty() && edits.bytes.capacity() <= 16);

@@ -193,6 +193,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
             match edit {
                 Edit::Set(item) => drop(tile.items.set(&item)),
                 Edit::Remove(name) => drop(tile.items.remove_name(name)),
+                Edit::Take(item) => drop(tile.items.remove_item(&item)),
                 Edit::Reschedule(name, expiry) => drop(tile.items.reschedule(name, expiry)),
             }
         }

@@ -15,7 +15,7 @@ pub(super) fn hget(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let mut shard = context.store.lock(key);
     let hash = shard.read_hash(key)?;
     match hash.as_ref().and_then(|hash| hash.items().get(field)) {
-        Some(item) => write_value(&mut context.reply, item.value),
+        Some(item) => write_value::<Fields>(&mut context.reply, &item),
         None => context.reply.null(),
     }
     Ok(Next::Done)
@@ -33,7 +33,7 @@ pub(super) fn hmget(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         let name = cell(args, at).ok();
         let item = fields.and_then(|fields| fields.get(name?));
         match item {
-            Some(item) => write_value(&mut context.reply, item.value),
+            Some(item) => write_value::<Fields>(&mut context.reply, &item),
             None => context.reply.null(),
         }
     }

@@ -1,6 +1,7 @@
 //! HGETEX and HSETEX: fields are read or set, and told when to expire, in one command.
 
 use keyspace::collection::cell::Cell;
+use keyspace::collection::kind::Fields;
 use keyspace::collection::run::Item;
 
 use super::super::items::cells::{cell, write_value};
@@ -76,7 +77,7 @@ pub(super) fn hgetex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
                 reply.null();
                 continue;
             };
-            write_value(reply, item.value);
+            write_value::<Fields>(reply, &item);
             match (expiry, item.expiry) {
                 (Expiry::At(time), _) => set_expiry(edit, name, time, is_over),
                 (Expiry::Clear, Some(_)) => edit.reschedule(name, None),

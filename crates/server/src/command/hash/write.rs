@@ -1,5 +1,6 @@
 //! Commands that set and remove fields: HSET HSETNX HMSET, HDEL HGETDEL.
 
+use keyspace::collection::kind::Fields;
 use keyspace::collection::run::Item;
 use keyspace::collection::tree::Put;
 
@@ -103,7 +104,7 @@ fn take_fields(edit: &mut HashEdit<'_, '_>, args: &Args<'_>, reply: &mut Reply<'
             reply.null();
             continue;
         };
-        write_value(reply, item.value);
+        write_value::<Fields>(reply, &item);
         edit.remove(name);
     }
 }

@@ -1,7 +1,11 @@
 //! Fields, values and members as cells ([`keyspace::collection::cell`]): a text that is an integer is kept as
 //! one.
 
+use keyspace::Kind;
+use keyspace::collection::any::Held;
 use keyspace::collection::cell::{Cell, DECIMAL_MAX};
+use keyspace::collection::run::Item;
+use keyspace::collection::sorted::score_of;
 use resp::reply::Writer;
 
 use crate::request::{Args, Failure, failure};
@@ -25,8 +29,11 @@ pub(in crate::command) fn write_cell(writer: &mut Writer<'_>, cell: Cell<'_>) {
     writer.bulk(cell.text(&mut [0; DECIMAL_MAX]));
 }
 
-/// Answers with the value of a field, which each has.
+/// Answers with the value of a field, or the score of a member, which each has.
 #[inline]
-pub(in crate::command) fn write_value(writer: &mut Writer<'_>, value: Option<Cell<'_>>) {
-    write_cell(writer, value.expect("a field of a hash has a value"));
+pub(in crate::command) fn write_value<K: Held>(writer: &mut Writer<'_>, item: &Item<'_>) {
+    match K::KIND {
+        Kind::SortedSet => writer.score(score_of(item)),
+        _ => write_cell(writer, item.value.expect("a field of a hash has a value")),
+    }
 }

@@ -161,7 +161,7 @@ impl<K: Held> Look<K> for Draw {
             Way::Any { left } => {
                 let count = STEP_ITEMS.min(*left);
                 for _ in 0..count {
-                    write(writer, any_of(items), with_values);
+                    write::<K>(writer, any_of(items), with_values);
                 }
                 *left -= count;
                 *left > 0
@@ -173,7 +173,7 @@ impl<K: Held> Look<K> for Draw {
             } => {
                 let visit = |item| {
                     if fastrand::u64(..*left) < *missing {
-                        write(writer, item, with_values);
+                        write::<K>(writer, item, with_values);
                         *missing -= 1;
                     }
                     *left -= 1;
@@ -190,7 +190,7 @@ impl<K: Held> Look<K> for Draw {
                     let rank = if taken.insert(rank) { rank } else { last };
                     taken.insert(rank);
                     let item = items.at(rank).expect("the rank is below the length");
-                    write(writer, item, with_values);
+                    write::<K>(writer, item, with_values);
                 }
                 *last = until;
                 *last < *end
@@ -200,12 +200,12 @@ impl<K: Held> Look<K> for Draw {
 }
 
 /// Answers with an item, and its value if that is wanted: as a pair in RESP3.
-fn write(writer: &mut Writer<'_>, item: Item<'_>, with_values: bool) {
+fn write<K: Held>(writer: &mut Writer<'_>, item: Item<'_>, with_values: bool) {
     if with_values && writer.protocol == Protocol::Resp3 {
         writer.array(2);
     }
     write_cell(writer, item.name);
     if with_values {
-        write_value(writer, item.value);
+        write_value::<K>(writer, &item);
     }
 }

@@ -2,7 +2,7 @@
 
 use keyspace::ItemsRef;
 use keyspace::collection::any::Held;
-use keyspace::collection::cell::DECIMAL_MAX;
+use keyspace::collection::cell::{Cell, DECIMAL_MAX};
 use keyspace::collection::run::PAIRS;
 use resp::number::{INTEGER_TEXT_LEN, format_u64};
 use resp::reply::Writer;
@@ -14,15 +14,18 @@ use crate::names::glob::{self, Case};
 use crate::store::Kept;
 
 /// The options behind the cursor.
-struct Options<'a> {
+pub(in crate::command) struct ScanOptions<'a> {
     pattern: Option<&'a [u8]>,
-    count: usize,
+    pub(in crate::command) count: usize,
     with_values: bool,
 }
 
-impl<'a> Options<'a> {
-    fn parse(args: &Args<'a>, has_values: bool) -> Result<Options<'a>, Failure> {
-        let mut options = Options {
+impl<'a> ScanOptions<'a> {
+    pub(in crate::command) fn parse(
+        args: &Args<'a>,
+        has_values: bool,
+    ) -> Result<ScanOptions<'a>, Failure> {
+        let mut options = ScanOptions {
             pattern: None,
             count: cursor::COUNT,
             with_values: has_values,
@@ -45,6 +48,13 @@ impl<'a> Options<'a> {
             }
         }
         Ok(options)
+    }
+
+    /// Whether a name is asked for.
+    pub(in crate::command) fn matches(&self, name: Cell<'_>) -> bool {
+        let mut scratch = [0; DECIMAL_MAX];
+        let is_wanted = |pattern| glob::matches(pattern, name.text(&mut scratch), Case::Sensitive);
+        self.pattern.is_none_or(is_wanted)
     }
 }
 
@@ -76,7 +86,7 @@ impl<P: AsRef<[u8]>> Scan<P> {
                 write_cell(writer, item.name);
                 found += 1;
                 if self.with_values {
-                    write_value(writer, item.value);
+                    write_value::<K>(writer, &item);
                     found += 1;
                 }
             }
@@ -121,7 +131,7 @@ pub(in crate::command) fn scan<K: Kept + Send>(
         writer.array(0);
         return Ok(Next::Done);
     };
-    let options = Options::parse(args, K::FLAGS & PAIRS != 0)?;
+    let options = ScanOptions::parse(args, K::FLAGS & PAIRS != 0)?;
     let reply = &mut context.reply;
     let start = reply.position();
     let mut scan = Scan {

@@ -265,10 +265,15 @@ fn serialized_len_of(items: AnyItems<'_>) -> usize {
         _ => 9,
     };
     let len_of = |cell: Cell<'_>| serialized_len(cell.text(&mut [0; DECIMAL_MAX]));
-    let items = items.iter();
+    let value_len_of = |value: Cell<'_>| match items {
+        // A double.
+        AnyItems::SortedSet(_) => 8,
+        _ => len_of(value),
+    };
     prefix
         + items
-            .map(|item| len_of(item.name) + item.value.map_or(0, len_of))
+            .iter()
+            .map(|item| len_of(item.name) + item.value.map_or(0, value_len_of))
             .sum::<usize>()
 }
 

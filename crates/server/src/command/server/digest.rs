@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! value:   mix(type), then of a string mix(value), of a hash for each field add(mix(field), mix(value)), of
-//!          a set for each member add(member);
+//!          a set for each member add(member), of a sorted set for each add(mix(member), mix(score));
 //!          add("!!expire!!") if it expires
 //! keys:    for each database in order that has keys: mix(number), for each key: add(mix(key), value)
 //! ```
@@ -14,7 +14,9 @@
 use std::fmt;
 
 use keyspace::collection::cell::DECIMAL_MAX;
+use keyspace::collection::sorted::score_of;
 use keyspace::{AnyItems, Database, EntryRef, Kind};
+use resp::number::{DOUBLE_TEXT_LEN, format_f64};
 use sha1_smol::Sha1;
 
 use crate::command::{Failure, failure};
@@ -23,6 +25,7 @@ use crate::persistence::Persistence;
 /// The types in digests.
 const STRING: u32 = 0;
 const SET: u32 = 2;
+const SORTED_SET: u32 = 3;
 const HASH: u32 = 4;
 
 /// See the module.
@@ -76,14 +79,14 @@ impl Digest {
                 self.mix(&STRING.to_be_bytes());
                 self.mix(&persistence.bytes_now(entry)?);
             }
-            Kind::Hash | Kind::Set => match entry.cold() {
+            Kind::Hash | Kind::Set | Kind::SortedSet => match entry.cold() {
                 None => self.add_items(entry.all_items().expect("it is a collection")),
                 Some(_) => {
                     let run = persistence.bytes_now(entry)?;
                     self.add_items(AnyItems::of_run(entry.kind(), &run));
                 }
             },
-            Kind::List | Kind::SortedSet | Kind::Stream => {
+            Kind::List | Kind::Stream => {
                 return Err(failure::WRONG_TYPE);
             }
         }
@@ -100,6 +103,17 @@ impl Digest {
                 self.mix(&SET.to_be_bytes());
                 for member in members.iter() {
                     self.add(member.name.text(&mut [0; DECIMAL_MAX]));
+                }
+                return;
+            }
+            AnyItems::SortedSet(scores) => {
+                self.mix(&SORTED_SET.to_be_bytes());
+                for item in scores.iter() {
+                    let mut member = Digest::default();
+                    member.mix(item.name.text(&mut [0; DECIMAL_MAX]));
+                    // The digits of Redis 7.0.
+                    member.mix(format_f64(score_of(&item), &mut [0; DOUBLE_TEXT_LEN]));
+                    self.add(&member.0);
                 }
                 return;
             }

@@ -99,6 +99,7 @@ fn group_name(group: Group) -> &'static str {
         Group::Bitmap => "bitmap",
         Group::Hash => "hash",
         Group::Set => "set",
+        Group::SortedSet => "sorted-set",
         Group::Connection => "connection",
         Group::PubSub => "pubsub",
         Group::Server => "server",

@@ -317,8 +317,8 @@ mod tests {
     #[test]
     fn values_that_change_nothing_are_accepted() {
         for (line, value) in [
-            ("zset-max-listpack-entries 1024", "1024"),
-            ("ZSET-MAX-ZIPLIST-VALUE 1kb", "1024"),
+            ("stream-node-max-entries 1024", "1024"),
+            ("HLL-SPARSE-MAX-BYTES 1kb", "1024"),
             ("lazyfree-lazy-eviction YES", "yes"),
             ("tls-cluster no", "no"),
             ("replicaof no one", "no one"),

@@ -181,8 +181,6 @@ pub(super) static GROUPS: &[Group] = &[
             number("list-max-listpack-size", "-2").also("list-max-ziplist-size"),
             size("stream-node-max-bytes", "4096"),
             number("stream-node-max-entries", "100"),
-            number("zset-max-listpack-entries", "128").also("zset-max-ziplist-entries"),
-            size("zset-max-listpack-value", "64").also("zset-max-ziplist-value"),
         ],
     },
     Group {

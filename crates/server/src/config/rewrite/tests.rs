@@ -187,6 +187,8 @@ const OTHERS: &[(Setting, &str)] = &[
     (Setting::SetMaxIntsetEntries, "100"),
     (Setting::SetMaxListpackEntries, "101"),
     (Setting::SetMaxListpackValue, "32"),
+    (Setting::ZsetMaxListpackEntries, "102"),
+    (Setting::ZsetMaxListpackValue, "2kb"),
     (Setting::MaxMemoryClients, "5%"),
     (Setting::Dir, "/"),
     (Setting::Daemonize, "yes"),

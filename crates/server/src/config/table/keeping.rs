@@ -167,6 +167,36 @@ pub(super) const KEEPING: &[Row] = &[
         ..BASE
     },
     Row {
+        setting: Setting::ZsetMaxListpackEntries,
+        name: "zset-max-listpack-entries",
+        also: Some("zset-max-ziplist-entries"),
+        kind: Kind::Integer {
+            min: 0,
+            max: i64::MAX,
+        },
+        default: "128",
+        mutable: true,
+        section: Section::Data,
+        summary: "The members beyond which OBJECT ENCODING calls a sorted set skiplist. \
+                  How a sorted set is stored does not depend on it.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::ZsetMaxListpackValue,
+        name: "zset-max-listpack-value",
+        also: Some("zset-max-ziplist-value"),
+        kind: Kind::Memory {
+            min: 0,
+            max: i64::MAX,
+        },
+        default: "64",
+        mutable: true,
+        section: Section::Data,
+        summary: "The bytes of a member beyond which OBJECT ENCODING calls a sorted set skiplist. \
+                  How a sorted set is stored does not depend on it.",
+        ..BASE
+    },
+    Row {
         setting: Setting::MaxMemoryClients,
         name: "maxmemory-clients",
         kind: Kind::MemoryOrShare(Whole::MaxMemory),

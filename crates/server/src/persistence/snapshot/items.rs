@@ -10,6 +10,7 @@ use std::io::{self, Read, Write};
 use keyspace::collection::build::DuplicateItem;
 use keyspace::collection::cell::{Cell, DECIMAL_MAX};
 use keyspace::collection::run::Item;
+use keyspace::collection::sorted::{score_of, scored};
 use keyspace::{AnyItems, Detached, HashRef, Kind, SetRef};
 use rdb::packed::ListpackBuilder;
 use rdb::{Attributes, Collection, Element, Typed, TypedReader, Writer};
@@ -19,7 +20,7 @@ use crate::limits::{PACKED_ENTRIES, PACKED_INTEGERS, PACKED_VALUE_BYTES, SNAPSHO
 use crate::persistence::Durable;
 
 /// The kinds of collections that are read.
-pub(crate) const KINDS: &[Collection] = &[Collection::Hash, Collection::Set];
+pub(crate) const KINDS: &[Collection] = &[Collection::Hash, Collection::Set, Collection::SortedSet];
 
 /// Writes collections; keeps its memory from one to the next.
 #[derive(Default)]
@@ -58,6 +59,9 @@ impl ItemsWriter {
             AnyItems::Set(members) => {
                 writer.begin(key, Collection::Set, members.len(), attributes)?;
             }
+            AnyItems::SortedSet(scores) => {
+                writer.begin(key, Collection::SortedSet, scores.len(), attributes)?;
+            }
         }
         let mut scratch = ([0; DECIMAL_MAX], [0; DECIMAL_MAX]);
         for (number, item) in items.iter().enumerate() {
@@ -65,9 +69,13 @@ impl ItemsWriter {
                 pause()?;
             }
             let name = item.name.text(&mut scratch.0);
-            writer.element(match item.value {
-                None => Element::String(name),
-                Some(value) => Element::Field {
+            writer.element(match (item.value, items) {
+                (None, _) => Element::String(name),
+                (Some(_), AnyItems::SortedSet(_)) => Element::Member {
+                    member: name,
+                    score: score_of(&item),
+                },
+                (Some(value), _) => Element::Field {
                     field: name,
                     value: value.text(&mut scratch.1),
                     expiry_ms: item.expiry,
@@ -153,6 +161,7 @@ pub(crate) fn read_items<R: Read>(
 ) -> Result<ReadItems, String> {
     let kind = match kind {
         Collection::Set => Kind::Set,
+        Collection::SortedSet => Kind::SortedSet,
         _ => Kind::Hash,
     };
     let mut builder = server.keyspace.builder(kind, key);
@@ -160,6 +169,7 @@ pub(crate) fn read_items<R: Read>(
         if builder.len() % SNAPSHOT_FIELDS as u64 == SNAPSHOT_FIELDS as u64 - 1 {
             pause(reader.offset())?;
         }
+        let mut score_bytes = [0; 8];
         let item = match reader.next().map_err(|error| error.to_string())? {
             Some(Typed::Element(Element::Field {
                 field,
@@ -167,6 +177,9 @@ pub(crate) fn read_items<R: Read>(
                 expiry_ms,
             })) => Item::pair(Cell::of(field), Cell::of(value)).with_expiry(expiry_ms),
             Some(Typed::Element(Element::String(member))) => Item::single(Cell::of(member)),
+            Some(Typed::Element(Element::Member { member, score })) => {
+                scored(Cell::of(member), score, &mut score_bytes)
+            }
             Some(Typed::End) => break,
             _ => unreachable!("a collection has items of its kind until it ends"),
         };
@@ -178,7 +191,9 @@ pub(crate) fn read_items<R: Read>(
                 item.name.text(&mut scratch).escape_ascii(),
             );
             match kind {
-                Kind::Set => format!("key \"{key}\": the member \"{name}\" is there twice"),
+                Kind::Set | Kind::SortedSet => {
+                    format!("key \"{key}\": the member \"{name}\" is there twice")
+                }
                 _ => format!("key \"{key}\": the field \"{name}\" is there twice"),
             }
         })?;

@@ -18,7 +18,9 @@
 use std::time::Instant;
 
 use keyspace::collection::cell::DECIMAL_MAX;
+use keyspace::collection::sorted::score_of;
 use keyspace::{AnyItems, Database, EntryRef, Stored, Turn};
+use resp::number::{DOUBLE_TEXT_LEN, format_shortest};
 use serde_json::{Value as Json, json};
 
 use super::response::{Response, Status, content};
@@ -112,6 +114,12 @@ fn start_of_items(items: AnyItems<'_>) -> Vec<u8> {
         let separators: &[&[u8]] = match items {
             AnyItems::Hash(_) => &[b": ", b"\n"],
             AnyItems::Set(_) => &[b"\n"],
+            AnyItems::SortedSet(_) => {
+                let mut digits = [0; DOUBLE_TEXT_LEN];
+                text.extend_from_slice(format_shortest(score_of(&item), &mut digits));
+                text.extend_from_slice(b": ");
+                &[b"\n"]
+            }
         };
         for (cell, separator) in std::iter::once(item.name).chain(item.value).zip(separators) {
             let mut scratch = [0; DECIMAL_MAX];

@@ -1,20 +1,22 @@
 //! The table of commands: one row for each, with the shapes of its requests and what it does to the model.
 //!
 //! A new command is one row and, if no function here does what it does, one function below `strings`, `bits`,
-//! `hashes`, `sets`, `keys` or a file of its own. `every_write_command_has_a_row` in `main.rs` fails until the
-//! row is there.
+//! `hashes`, `sets`, `scores`, `keys` or a file of its own. `every_write_command_has_a_row` in `main.rs` fails
+//! until the row is there.
 //!
 //! A shape is a request without its name, in words. A word in braces stands for what `plan.rs` puts in its
 //! place:
 //!
 //! | word | stands for |
 //! |---|---|
-//! | `{v}` `{n}` `{b}` `{x}` `{h}` `{u}` | a key of values, of small numbers, of big numbers, of short lives, of hashes, of sets: each class has its own few names |
+//! | `{v}` `{n}` `{b}` `{x}` `{h}` `{u}` `{z}` | a key of values, of small numbers, of big numbers, of short lives, of hashes, of sets, of sorted sets: each class has its own few names |
 //! | `{vs}` `{pairs}` | several keys of values; several with texts |
 //! | `{text}` `{tail}` | bytes of all lengths; of few |
 //! | `{f}` `{fs}` `{fmany}` | a field of a hash; some fields; many |
 //! | `{fv}` `{fvmany}` | some fields with values; many, which make a tree of the hash |
 //! | `{m}` `{ms}` `{mmany}` | a member of a set; some members; many |
+//! | `{zm}` `{zms}` `{zs}` | a member of a sorted set; some members; a score |
+//! | `{zp}` `{zpmany}` | some scores with members; many, which make a tree of the sorted set |
 //! | `{fn}` `{fq}` | a field that has integers, quarters |
 //! | `{int}` `{big}` `{quarter}` | numbers |
 //! | `{secs}` `{future}` `{future-s}` `{short}` | a long time; moments far away, in ms and s; milliseconds that pass soon |
@@ -30,6 +32,7 @@ pub(crate) mod hashes;
 mod keys;
 pub(crate) mod payload;
 mod reads;
+pub(crate) mod scores;
 pub(crate) mod sets;
 mod strings;
 
@@ -152,20 +155,35 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("sunionstore", 8, &["{u} {u} {u}", "{u} {u} {u} {u}"], sets::sunionstore),
     keys("sdiffstore", 5, &["{u} {u} {u}", "{u} {u} {u} {u}"], sets::sdiffstore),
 
-    keys("del", 20, &["{v}", "{vs}", "{n}", "{x}", "{h}", "{u}"], keys::del),
+    keys("zadd", 50, &["{z} {zs} {zm}", "{z} {zp}", "{z} {zpmany}", "{z} CH {zp}", "{z} NX {zp}",
+        "{z} XX CH {zp}", "{z} GT CH {zs} {zm}", "{z} LT {zs} {zm}", "{z} {zs} {tail}"], scores::zadd),
+    keys("zincrby", 20, &["{z} {zs} {zm}", "{z} 1 {zm}"], scores::zincrby),
+    keys("zrem", 30, &["{z} {zm}", "{z} {zms}", "{z} {zms}"], scores::zrem),
+    keys("zremrangebyrank", 4, &["{z} 0 3", "{z} 0 100"], scores::zremrangebyrank),
+    keys("zremrangebyscore", 6, &["{z} {zs} {zs}", "{z} 3 5"], scores::zremrangebyscore),
+    keys("zremrangebylex", 1, &["{z} - +"], scores::zremrangebylex),
+    keys("zpopmin", 8, &["{z}", "{z} 3", "{z} 200"], scores::zpopmin),
+    keys("zpopmax", 8, &["{z}", "{z} 3", "{z} 200"], scores::zpopmax),
+    keys("zmpop", 3, &["1 {z} MIN"], scores::zmpop),
+    keys("zrangestore", 8, &["{z} {z} {zs} {zs} BYSCORE", "{z} {z} -20 10 BYSCORE"], scores::zrangestore),
+    keys("zunionstore", 6, &["{z} 2 {z} {z}", "{z} 3 {z} {u} {z}"], scores::zunionstore),
+    keys("zinterstore", 4, &["{z} 2 {z} {z}", "{z} 2 {z} {u}"], scores::zinterstore),
+    keys("zdiffstore", 4, &["{z} 2 {z} {z}", "{z} 2 {z} {u}"], scores::zdiffstore),
+
+    keys("del", 20, &["{v}", "{vs}", "{n}", "{x}", "{h}", "{u}", "{z}"], keys::del),
     keys("unlink", 10, &["{v}", "{vs}", "{h}"], keys::del),
     keys("expire", 8, &["{v} {secs}", "{v} -1", "{n} {secs}", "{h} {secs}", "{h} -1",
-        "{u} {secs}"], keys::expire),
+        "{u} {secs}", "{z} {secs}"], keys::expire),
     keys("pexpire", 8, &["{v} {secs}000", "{v} 0"], keys::pexpire),
     keys("expireat", 8, &["{v} {future-s}", "{v} {future-s} NX", "{v} {future-s} XX"], keys::expireat),
     keys("pexpireat", 8, &["{v} {future}", "{v} {future} GT", "{v} {future} LT", "{v} 1000"], keys::pexpireat),
-    keys("persist", 12, &["{v}", "{n}", "{h}", "{u}"], keys::persist),
+    keys("persist", 12, &["{v}", "{n}", "{h}", "{u}", "{z}"], keys::persist),
     keys("copy", 30, &["{v} {v} REPLACE", "{v} {v}", "{v} {v} DB {db} REPLACE", "{n} {n} DB {db}",
         "{h} {h} REPLACE", "{h} {h} DB {db} REPLACE", "{u} {u} REPLACE",
-        "{u} {u} DB {db} REPLACE"], keys::copy),
-    keys("rename", 20, &["{v} {v}", "{n} {n}", "{h} {h}", "{u} {u}"], keys::rename),
+        "{u} {u} DB {db} REPLACE", "{z} {z} REPLACE", "{z} {z} DB {db} REPLACE"], keys::copy),
+    keys("rename", 20, &["{v} {v}", "{n} {n}", "{h} {h}", "{u} {u}", "{z} {z}"], keys::rename),
     keys("renamenx", 10, &["{v} {v}", "{h} {h}"], keys::renamenx),
-    keys("move", 16, &["{v} {db}", "{h} {db}", "{u} {db}"], keys::move_),
+    keys("move", 16, &["{v} {db}", "{h} {db}", "{u} {db}", "{z} {db}"], keys::move_),
     keys("restore", 10, &["{v} 0 {payload}", "{v} 0 {payload} REPLACE", "{v} {secs}000 {payload} REPLACE",
         "{v} {future} {payload} REPLACE ABSTTL", "{v} 1000 {payload} REPLACE ABSTTL",
         "{h} 0 {hash} REPLACE", "{h} 0 {hash}", "{h} {future} {hash} REPLACE ABSTTL",
@@ -182,8 +200,8 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("strlen", 6, &["{v}"], reads::strlen),
     keys("exists", 4, &["{vs}"], reads::exists),
     keys("touch", 2, &["{vs}"], reads::exists),
-    keys("dump", 8, &["{h}", "{h}", "{v}", "{u}"], reads::dump),
-    keys("type", 3, &["{v}", "{h}", "{u}"], reads::type_),
+    keys("dump", 10, &["{h}", "{h}", "{v}", "{u}", "{z}"], reads::dump),
+    keys("type", 4, &["{v}", "{h}", "{u}", "{z}"], reads::type_),
     keys("pttl", 4, &["{v}", "{h}"], reads::pttl),
     keys("pexpiretime", 4, &["{v}"], reads::pexpiretime),
     keys("getbit", 4, &["{v} {bit}"], bits::getbit),
@@ -202,6 +220,12 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("sunion", 3, &["{u} {u}", "{u} {u} {u}"], sets::sunion),
     keys("sdiff", 3, &["{u} {u}", "{u} {u} {u}"], sets::sdiff),
     keys("sintercard", 2, &["2 {u} {u}"], sets::sintercard),
+    keys("zcard", 4, &["{z}"], scores::zcard),
+    keys("zscore", 6, &["{z} {zm}"], scores::zscore),
+    keys("zrank", 4, &["{z} {zm}"], scores::zrank),
+    keys("zcount", 4, &["{z} {zs} {zs}"], scores::zcount),
+    keys("zrange", 6, &["{z} 0 -1 WITHSCORES"], scores::zrange),
+    keys("zunion", 3, &["2 {z} {z} WITHSCORES", "2 {u} {z} WITHSCORES"], scores::zunion),
 
     operator("bgrewriteaof", 50, &[""]),
     operator("bgsave", 10, &[""]),
@@ -211,6 +235,7 @@ pub(crate) const COMMANDS: &[Row] = &[
         "SET hash-max-listpack-entries 3", "SET hash-max-listpack-entries 128",
         "SET hash-max-listpack-value 10", "SET hash-max-listpack-value 64",
         "SET set-max-intset-entries 5", "SET set-max-intset-entries 512", "SET set-max-listpack-entries 20",
+        "SET zset-max-listpack-entries 10", "SET zset-max-listpack-entries 128",
         "REWRITE", "RESETSTAT"]),
     operator("debug", 20, &["RELOAD", "RELOAD", "LOADAOF", "OFFLOAD-ALL 1", "OFFLOAD-ALL 0", "OFFLOAD-ALL 0",
         "SMALL-BYTES 64", "SMALL-BYTES 64", "SMALL-BYTES 300", "SMALL-BYTES 4096"]),

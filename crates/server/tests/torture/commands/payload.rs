@@ -6,7 +6,7 @@ use rdb::packed::ListpackBuilder;
 use rdb::{Attributes, Collection, Element, Item, Payload, Typed, Writer};
 
 use crate::torture::script::Arg;
-use crate::torture::values::{Data, Fields, Members};
+use crate::torture::values::{Data, Fields, Members, Scores};
 
 /// The payload of a short string.
 const STRING: &[u8] = b"\x00\x0brestored170\x0a\x00\x1f\x0a<qr;6Q";
@@ -85,7 +85,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Data> {
     let payload = Payload::check(bytes)?;
     let mut reader = payload.read();
     let mut fields = Fields::new();
-    let (mut string, mut members) = (None, Members::new());
+    let (mut string, mut members, mut scores) = (None, Members::new(), Scores::new());
     while let Some(part) = reader.next().ok()? {
         match part {
             Typed::Item(Item::Entry(entry)) => string = Some(Data::string(entry.value.to_vec())),
@@ -101,8 +101,16 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Data> {
                     return None;
                 }
             }
+            Typed::Element(Element::Member { member, score }) => {
+                if scores
+                    .insert(member.to_vec(), (score * 2.0) as i64)
+                    .is_some()
+                {
+                    return None;
+                }
+            }
             Typed::Begin {
-                kind: Collection::Hash | Collection::Set,
+                kind: Collection::Hash | Collection::Set | Collection::SortedSet,
                 ..
             }
             | Typed::End => {}
@@ -111,7 +119,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Data> {
     }
     let set = (!members.is_empty()).then(|| Data::Set(Arc::new(members)));
     let hash = (!fields.is_empty()).then(|| Data::Hash(Arc::new(fields)));
-    string.or(hash).or(set)
+    let sorted = (!scores.is_empty()).then(|| Data::SortedSet(Arc::new(scores)));
+    string.or(hash).or(set).or(sorted)
 }
 
 #[test]

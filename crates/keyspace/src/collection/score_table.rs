@@ -1,0 +1,433 @@
+//! The scores of a sorted set by the hashes of their members: beside its tree, whose items are in the order
+//! of their scores. Never logged: it is made again from the tree.
+//!
+//! ```text
+//!  hash of 32 bits, its bits reversed -> bucket (linear hashing: buckets are split one after the other)
+//!
+//!  bucket   | hash | hash | hash | ... | score | score | score | ...      by hash, some 50 to 190 entries
+//! ```
+//!
+//! A score takes 4 bytes where all of a bucket are integers of 32 bits, else 8. There is no member: a hit is
+//! looked up in the tree by its score, which costs a member that is not there a look once in 2^32 / n times.
+//! So an entry takes 8 or 12 bytes, some 9 or 13 with the room in which buckets grow. A split moves the
+//! upper half of one bucket, so no insertion takes long, however large the table is.
+//!
+//! The entries of a bucket are those of one range of hashes. So a scan in the order of hashes needs no memory
+//! of its own, and meets each entry that is there all the time, whatever is split or merged meanwhile.
+//!
+//! Invariants ([`ScoreTable::verify`]): a bucket has the hashes of its range alone, ascending; `heap` is what
+//! the buckets take.
+
+use super::kind::Scores;
+use super::node::class;
+
+/// Entries of a bucket, on average.
+const MEAN: u64 = 96;
+/// Bits of a hash.
+const BITS: u32 = u32::BITS;
+const WORD: usize = size_of::<u32>();
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct ScoreTable {
+    buckets: Vec<Bucket>,
+    /// There are two to this power of buckets, and those that were split since.
+    level: u32,
+    len: u64,
+    /// Bytes of the buckets' entries.
+    heap: usize,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+struct Bucket {
+    words: Vec<u32>,
+    /// Whether scores have 8 bytes.
+    is_wide: bool,
+}
+
+/// A score that takes 4 bytes.
+fn narrow(score: f64) -> Option<i32> {
+    let integer = score as i32;
+    (f64::from(integer) == score).then_some(integer)
+}
+
+impl Bucket {
+    fn width(&self) -> usize {
+        1 + usize::from(self.is_wide)
+    }
+
+    fn len(&self) -> usize {
+        self.words.len() / (1 + self.width())
+    }
+
+    fn hashes(&self) -> &[u32] {
+        &self.words[..self.len()]
+    }
+
+    fn score(&self, index: usize) -> f64 {
+        let at = self.len() + index * self.width();
+        match self.is_wide {
+            false => f64::from(self.words[at] as i32),
+            true => {
+                let (low, high) = (self.words[at], self.words[at + 1]);
+                f64::from_bits(u64::from(high) << BITS | u64::from(low))
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self.words.capacity() {
+            0 => 0,
+            words => class(words * WORD),
+        }
+    }
+
+    /// Makes room for more words: up to the size class, which is a tenth on average.
+    fn reserve(&mut self, more: usize) {
+        let len = self.words.len() + more;
+        if len > self.words.capacity() {
+            let room = class(len * WORD) / WORD;
+            self.words.reserve_exact(room - self.words.len());
+        }
+    }
+
+    fn shrink(&mut self) {
+        let len = self.words.len();
+        if self.words.capacity() > len + len / 2 + 8 {
+            self.words.shrink_to(class(len * WORD) / WORD);
+        }
+    }
+
+    fn widen(&mut self) {
+        let len = self.len();
+        let scores: Vec<u64> = (0..len).map(|index| self.score(index).to_bits()).collect();
+        self.words.truncate(len);
+        self.reserve(len * 2);
+        let words = scores
+            .iter()
+            .flat_map(|&bits| [bits as u32, (bits >> BITS) as u32]);
+        self.words.extend(words);
+        self.is_wide = true;
+    }
+
+    fn put_score(&mut self, at: usize, score: f64) {
+        match narrow(score) {
+            Some(integer) if !self.is_wide => self.words[at] = integer as u32,
+            _ => {
+                let bits = score.to_bits();
+                self.words[at..at + 2].copy_from_slice(&[bits as u32, (bits >> BITS) as u32]);
+            }
+        }
+    }
+
+    fn insert(&mut self, hash: u32, score: f64) {
+        if !self.is_wide && narrow(score).is_none() {
+            self.widen();
+        }
+        let (len, width) = (self.len(), self.width());
+        self.reserve(1 + width);
+        let index = self.hashes().partition_point(|&other| other < hash);
+        let before = self.words.len();
+        self.words.resize(before + 1 + width, 0);
+        // The scores behind it, those before it, the hashes behind it.
+        let at = len + index * width;
+        self.words.copy_within(at..before, at + 1 + width);
+        self.words.copy_within(index..at, index + 1);
+        self.words[index] = hash;
+        self.put_score(at + 1, score);
+    }
+
+    fn remove(&mut self, index: usize) {
+        let (len, width) = (self.len(), self.width());
+        let at = len + index * width;
+        self.words.copy_within(index + 1..at, index);
+        self.words.copy_within(at + width.., at - 1);
+        self.words.truncate(self.words.len() - 1 - width);
+        self.shrink();
+    }
+
+    /// Moves the entries from a hash on to a bucket of their own.
+    fn split_off(&mut self, hash: u32) -> Bucket {
+        let (len, width) = (self.len(), self.width());
+        let index = self.hashes().partition_point(|&other| other < hash);
+        let words = (len - index) * (1 + width);
+        let mut upper = Bucket {
+            words: Vec::new(),
+            is_wide: self.is_wide,
+        };
+        if words > 0 {
+            upper.reserve(words);
+        }
+        let at = len + index * width;
+        upper.words.extend_from_slice(&self.words[index..len]);
+        upper.words.extend_from_slice(&self.words[at..]);
+        self.words.copy_within(len..at, index);
+        self.words.truncate(index * (1 + width));
+        self.words.shrink_to(class(self.words.len() * WORD) / WORD);
+        upper
+    }
+
+    /// Takes the entries of one whose hashes are above.
+    fn append(&mut self, mut upper: Bucket) {
+        if self.is_wide != upper.is_wide {
+            match self.is_wide {
+                true => upper.widen(),
+                false => self.widen(),
+            }
+        }
+        let len = self.len();
+        self.reserve(upper.words.len());
+        let scores = self.words.split_off(len);
+        self.words.reserve_exact(scores.len() + upper.words.len());
+        let (hashes, above) = upper.words.split_at(upper.len());
+        self.words.extend_from_slice(hashes);
+        self.words.extend_from_slice(&scores);
+        self.words.extend_from_slice(above);
+    }
+
+    /// The entry of a hash and a score.
+    fn find(&self, hash: u32, score: f64) -> Option<usize> {
+        let from = self.hashes().partition_point(|&other| other < hash);
+        let equal = self.hashes()[from..]
+            .iter()
+            .take_while(|&&other| other == hash);
+        (from..from + equal.count()).find(|&index| self.score(index) == score)
+    }
+}
+
+impl ScoreTable {
+    pub(super) fn new() -> ScoreTable {
+        ScoreTable {
+            buckets: vec![Bucket::default()],
+            level: 0,
+            len: 0,
+            heap: 0,
+        }
+    }
+
+    /// How many entries there are.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Bytes of memory.
+    pub(super) fn bytes(&self) -> usize {
+        class(self.buckets.capacity() * size_of::<Bucket>()) + self.heap
+    }
+
+    /// The bucket of a hash, and the bits of hashes that those in it share.
+    fn place(&self, hash: u32) -> (usize, u32) {
+        let address = hash.reverse_bits() as usize;
+        let bucket = address & ((2 << self.level) - 1);
+        match bucket < self.buckets.len() {
+            true => (bucket, self.depth(bucket)),
+            false => (address & ((1 << self.level) - 1), self.level),
+        }
+    }
+
+    fn depth(&self, bucket: usize) -> u32 {
+        let (base, buckets) = (1 << self.level, self.buckets.len());
+        self.level + u32::from(bucket >= base || bucket + base < buckets)
+    }
+
+    /// Changes a bucket, and counts its bytes.
+    fn edit<R>(&mut self, bucket: usize, edit: impl FnOnce(&mut Bucket) -> R) -> R {
+        let bucket = &mut self.buckets[bucket];
+        let before = bucket.bytes();
+        let result = edit(bucket);
+        self.heap = self.heap - before + bucket.bytes();
+        result
+    }
+
+    /// Adds an entry.
+    pub(super) fn insert(&mut self, hash: u32, score: f64) {
+        let (bucket, _) = self.place(hash);
+        self.edit(bucket, |bucket| bucket.insert(hash, score));
+        self.len += 1;
+        if self.len > MEAN * self.buckets.len() as u64 {
+            self.split();
+        }
+    }
+
+    /// Removes an entry of this hash and score, if there is one.
+    pub(super) fn remove(&mut self, hash: u32, score: f64) {
+        let (bucket, _) = self.place(hash);
+        let Some(index) = self.buckets[bucket].find(hash, score) else {
+            return;
+        };
+        self.edit(bucket, |bucket| bucket.remove(index));
+        self.len -= 1;
+        if self.buckets.len() > 1 && self.len < MEAN / 2 * self.buckets.len() as u64 {
+            self.merge();
+        }
+    }
+
+    /// Gives an entry of this hash and score another score.
+    pub(super) fn change(&mut self, hash: u32, score: f64, to: f64) {
+        let (bucket, _) = self.place(hash);
+        let its = &mut self.buckets[bucket];
+        if its.is_wide || narrow(to).is_some() {
+            if let Some(index) = its.find(hash, score) {
+                let at = its.len() + index * its.width();
+                its.put_score(at, to);
+            }
+            return;
+        }
+        self.remove(hash, score);
+        self.insert(hash, to);
+    }
+
+    fn split(&mut self) {
+        let base = 1 << self.level;
+        let bucket = self.buckets.len() - base;
+        if self.level + 1 >= BITS {
+            return;
+        }
+        let lowest = (bucket as u32).reverse_bits();
+        let middle = lowest | 1 << (BITS - 1 - self.level);
+        let upper = self.edit(bucket, |bucket| bucket.split_off(middle));
+        self.heap += upper.bytes();
+        if self.buckets.len() == self.buckets.capacity() {
+            self.buckets.reserve_exact(self.buckets.len() / 8 + 1);
+        }
+        self.buckets.push(upper);
+        if self.buckets.len() == 2 * base {
+            self.level += 1;
+        }
+    }
+
+    fn merge(&mut self) {
+        let Some(upper) = self.buckets.pop() else {
+            return;
+        };
+        self.heap -= upper.bytes();
+        if self.buckets.len() < 1 << self.level {
+            self.level -= 1;
+        }
+        let bucket = self.buckets.len() - (1 << self.level);
+        self.edit(bucket, |bucket| bucket.append(upper));
+        if self.buckets.capacity() > 2 * self.buckets.len() + 8 {
+            self.buckets.shrink_to(self.buckets.len());
+        }
+    }
+
+    /// The scores of a hash: those of its member, if there is one, and by chance of others.
+    pub(super) fn scores(&self, hash: u32) -> impl Iterator<Item = f64> {
+        let bucket = &self.buckets[self.place(hash).0];
+        let hashes = bucket.hashes();
+        let from = hashes.partition_point(|&other| other < hash);
+        let equal = hashes[from..]
+            .iter()
+            .take_while(move |&&other| other == hash);
+        (from..).zip(equal).map(|(index, _)| bucket.score(index))
+    }
+
+    /// Shows the entries of a bucket from a hash on. Returns the hash at which the next bucket begins; 2^32
+    /// at the end.
+    pub(super) fn entries_from(&self, hash: u32, visit: &mut dyn FnMut(u32, f64)) -> u64 {
+        let (bucket, depth) = self.place(hash);
+        let its = &self.buckets[bucket];
+        let from = its.hashes().partition_point(|&other| other < hash);
+        for index in from..its.len() {
+            visit(its.hashes()[index], its.score(index));
+        }
+        let shift = BITS - depth;
+        ((u64::from(hash) >> shift) + 1) << shift
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// If one does not hold.
+    pub(super) fn verify(&self) {
+        let (mut len, mut heap) = (0, 0);
+        for (number, bucket) in self.buckets.iter().enumerate() {
+            assert!(bucket.hashes().is_sorted());
+            assert_eq!(bucket.words.len() % (1 + bucket.width()), 0);
+            for &hash in bucket.hashes() {
+                assert_eq!(self.place(hash).0, number);
+            }
+            len += bucket.len() as u64;
+            heap += bucket.bytes();
+        }
+        assert_eq!((len, heap), (self.len, self.heap));
+        let base = 1 << self.level;
+        assert!((base..2 * base).contains(&self.buckets.len()));
+    }
+}
+
+/// The score by which an entry is found: 0 is -0, too.
+pub(super) fn plain(score: f64) -> f64 {
+    debug_assert_eq!(Scores::order_of(score), Scores::order_of(score + 0.0));
+    score + 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_found_and_scanned_while_the_table_grows_and_shrinks() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let (mut table, mut model) = (ScoreTable::new(), Vec::new());
+        let scores = [0.0, 1.0, -7.0, 0.5, 3e9, f64::INFINITY, f64::NEG_INFINITY];
+        for step in 0..60_000 {
+            let grows = step / 10_000 % 2 == 0;
+            if model.is_empty() || random.u8(..10) < if grows { 8 } else { 1 } {
+                // Hashes that come again and again, too.
+                let hash = random.u32(..) & if random.bool() { u32::MAX } else { 0xf000_0003 };
+                let score = scores[random.usize(..scores.len())];
+                table.insert(hash, score);
+                model.push((hash, score));
+            } else {
+                let index = random.usize(..model.len());
+                let (hash, score) = model[index];
+                match random.u8(..4) {
+                    0 => {
+                        let to = scores[random.usize(..scores.len())];
+                        table.change(hash, score, to);
+                        model[index].1 = to;
+                    }
+                    _ => {
+                        table.remove(hash, score);
+                        model.swap_remove(index);
+                    }
+                }
+            }
+            if step % 1_000 == 0 {
+                table.verify();
+                let (mut all, mut at) = (Vec::new(), 0);
+                while at < 1 << BITS {
+                    at = table.entries_from(at as u32, &mut |hash, score| all.push((hash, score)));
+                }
+                let by_bits = |entries: &[(u32, f64)]| {
+                    let mut all: Vec<_> = entries
+                        .iter()
+                        .map(|&(hash, score)| (hash, score.to_bits()))
+                        .collect();
+                    all.sort_unstable();
+                    all
+                };
+                assert!(all.is_sorted_by_key(|&(hash, _)| hash));
+                assert_eq!(by_bits(&all), by_bits(&model));
+                for &(hash, score) in &model {
+                    assert!(table.scores(hash).any(|other| other == score));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn entries_take_few_bytes() {
+        let mut random = fastrand::Rng::with_seed(8);
+        let mut table = ScoreTable::new();
+        for number in 1..=300_000 {
+            table.insert(random.u32(..), f64::from(random.i32(..)));
+            if number % 10_000 == 0 {
+                let each = table.bytes() as f64 / f64::from(number);
+                assert!(each < 9.9, "{each} bytes an entry at {number}");
+            }
+        }
+    }
+}

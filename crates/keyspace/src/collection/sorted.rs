@@ -1,0 +1,275 @@
+//! A large sorted set: a tree of its items in the order of their scores, and the scores by member.
+//!
+//! The tree is what is logged, frozen and offloaded. The table ([`super::score_table`]) is derived from it
+//! and stays in memory, also for members whose leaf is not.
+
+use std::ops::Deref;
+
+use super::cell::{Cell, DECIMAL_MAX};
+use super::clones::Frozen;
+use super::kind::{Edge, Scores, hash};
+use super::log::leaf::LeafRecord;
+use super::node::Base;
+use super::run::{Damage, Item};
+use super::score_table::{ScoreTable, plain};
+use super::tree::{Leaving, Put, Tree};
+use crate::hash::Seed;
+
+/// See the module.
+#[derive(Debug)]
+pub struct SortedSet {
+    pub(super) seed: Seed,
+    tree: Tree<Scores>,
+    scores: ScoreTable,
+}
+
+/// The tree, to be read.
+impl Deref for SortedSet {
+    type Target = Tree<Scores>;
+
+    fn deref(&self) -> &Tree<Scores> {
+        &self.tree
+    }
+}
+
+/// The score of an item of a sorted set.
+#[inline]
+pub fn score_of(item: &Item<'_>) -> f64 {
+    item.value.and_then(Scores::score).unwrap_or(0.0)
+}
+
+/// An item of a sorted set; `scratch` holds a score that is no integer.
+#[inline]
+pub fn scored<'a>(member: Cell<'a>, score: f64, scratch: &'a mut [u8; 8]) -> Item<'a> {
+    Item::pair(member, Scores::cell(score, scratch))
+}
+
+impl SortedSet {
+    /// One without members, whose leaves have up to `leaf_max` bytes.
+    pub fn new(seed: Seed, leaf_max: usize) -> SortedSet {
+        SortedSet {
+            seed,
+            tree: Tree::new(Scores, leaf_max),
+            scores: ScoreTable::new(),
+        }
+    }
+
+    /// One of the items of a tree, all of whose leaves are in memory: O(n).
+    pub(super) fn of_tree(seed: Seed, tree: Tree<Scores>) -> SortedSet {
+        let mut scores = ScoreTable::new();
+        for item in tree.view().iter() {
+            scores.insert(hash_of(&seed, item.name), plain(score_of(&item)));
+        }
+        SortedSet { seed, tree, scores }
+    }
+
+    fn hash(&self, member: Cell<'_>) -> u32 {
+        hash_of(&self.seed, member)
+    }
+
+    /// The item of a member.
+    pub fn get(&self, member: Cell<'_>) -> Option<Item<'_>> {
+        let view = self.tree.view();
+        let mut scores = self.scores.scores(self.hash(member));
+        scores.find_map(|score| view.find(&scored(member, score, &mut [0; 8])))
+    }
+
+    /// How many members come before one, if it is there.
+    pub fn rank(&self, member: Cell<'_>) -> Option<u64> {
+        let view = self.tree.view();
+        let mut scores = self.scores.scores(self.hash(member));
+        scores.find_map(|score| view.rank(&scored(member, score, &mut [0; 8])))
+    }
+
+    /// Gives a member a score.
+    pub fn set(&mut self, item: &Item<'_>) -> Put {
+        let before = self.get(item.name).map(|found| score_of(&found));
+        self.set_after(item, before)
+    }
+
+    /// The same; `before` is the score that it has, if it is there.
+    pub fn set_after(&mut self, item: &Item<'_>, before: Option<f64>) -> Put {
+        let hash = self.hash(item.name);
+        let to = plain(score_of(item));
+        match before {
+            None => self.scores.insert(hash, to),
+            Some(score) if score == to => {}
+            Some(score) => {
+                self.tree
+                    .remove_item(&scored(item.name, score, &mut [0; 8]));
+                self.scores.change(hash, plain(score), to);
+            }
+        }
+        self.tree.set(item);
+        match before {
+            None => Put::Added,
+            Some(_) => Put::Replaced,
+        }
+    }
+
+    /// Removes a member; whether it was there.
+    pub fn remove_name(&mut self, member: Cell<'_>) -> bool {
+        let score = self.get(member).map(|item| score_of(&item));
+        score.is_some_and(|score| self.take(&scored(member, score, &mut [0; 8])))
+    }
+
+    /// Removes a member that has this score; whether it was there.
+    pub fn take(&mut self, item: &Item<'_>) -> bool {
+        let is_removed = self.tree.remove_item(item);
+        if is_removed {
+            self.scores
+                .remove(self.hash(item.name), plain(score_of(item)));
+        }
+        is_removed
+    }
+
+    /// Members do not expire.
+    pub fn reschedule(&mut self, _: Cell<'_>, _: Option<u64>) -> bool {
+        false
+    }
+
+    /// See [`Tree::tell_lost`].
+    pub fn tell_lost(&mut self) {
+        self.tree.tell_lost();
+    }
+
+    /// Bytes of memory, without what only moments need.
+    pub fn bytes(&self) -> usize {
+        size_of::<SortedSet>() - size_of::<Tree<Scores>>() + self.tree.bytes() + self.scores.bytes()
+    }
+
+    /// This moment of the tree, in O(1).
+    pub fn freeze(&mut self) -> Frozen<Scores> {
+        self.tree.freeze()
+    }
+
+    /// A copy that shares nothing: O(n).
+    pub fn copy(&self) -> SortedSet {
+        SortedSet::of_tree(self.seed.clone(), self.tree.copy())
+    }
+
+    /// Members do not expire.
+    pub fn remove_due(&mut self, now: u64, most: usize, visit: &mut dyn FnMut(&Item<'_>)) -> usize {
+        self.tree.remove_due(now, most, visit)
+    }
+
+    /// See [`Tree::cold_record`]. Of members that have one hash all are looked at.
+    pub fn cold_record(&self, member: Cell<'_>) -> Option<Base> {
+        if self.tree.cold_leaves() == 0 {
+            return None;
+        }
+        let mut scores = self.scores.scores(self.hash(member));
+        scores.find_map(|score| self.cold_record_at(&scored(member, score, &mut [0; 8])))
+    }
+
+    /// The record of the leaf where an item is, or would be, if it is cold.
+    pub fn cold_record_at(&self, item: &Item<'_>) -> Option<Base> {
+        let mut text = [0; DECIMAL_MAX];
+        let edge = Edge::of(&Scores, item, &mut text);
+        let leaf = self.tree.view().leaves(&edge).next()?;
+        leaf.is_cold().then(|| leaf.base())
+    }
+
+    /// See [`Tree::next_leaving`].
+    pub fn next_leaving(&mut self, most: usize) -> Option<Leaving> {
+        self.tree.next_leaving(most)
+    }
+
+    /// See [`Tree::chill`].
+    pub fn chill(&mut self, order: u128, record: Base) -> bool {
+        self.tree.chill(order, record)
+    }
+
+    /// See [`Tree::warm`].
+    ///
+    /// # Errors
+    /// The record makes no sense.
+    pub fn warm(&mut self, at: u64, record: &LeafRecord<'_>) -> Result<bool, Damage> {
+        self.tree.warm(at, record)
+    }
+
+    /// Checks every invariant, of cold leaves as far as they can be.
+    ///
+    /// # Panics
+    /// If one does not hold.
+    pub fn verify(&self) {
+        self.tree.verify();
+        self.scores.verify();
+        assert_eq!(self.scores.len(), self.tree.count());
+        for leaf in self.tree.view().leaves(&Edge::default()) {
+            if leaf.is_cold() {
+                continue;
+            }
+            for item in leaf.run().iter() {
+                let mut scores = self.scores.scores(self.hash(item.name));
+                assert!(scores.any(|score| score == score_of(&item)), "{item:?}");
+            }
+        }
+    }
+
+    /// Shows the members of some hashes, about `count` of them; a scan begins at cursor 0. Returns the cursor
+    /// to go on with, 0 at the end. A member that exists during the whole scan is shown at least once,
+    /// whatever happens to its score.
+    ///
+    /// Members that share a score are found by a walk over all that do. So more are shown at once where a
+    /// score is that of many: at least one for each `WALK` at which a call looks.
+    pub(super) fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(Item<'_>)) -> u64 {
+        const WALK: u64 = 64;
+        let Ok(mut from) = u32::try_from(cursor) else {
+            return 0;
+        };
+        let mut wanted: Vec<(f64, u32)> = Vec::new();
+        let mut least = count.max(1);
+        let next = loop {
+            let next = self
+                .scores
+                .entries_from(from, &mut |hash, score| wanted.push((score, hash)));
+            let Ok(after) = u32::try_from(next) else {
+                break 0;
+            };
+            if wanted.len() >= least {
+                let walk = self.walk_of(&wanted);
+                least = usize::try_from(walk / WALK).unwrap_or(usize::MAX);
+                if wanted.len() >= least {
+                    break next;
+                }
+            }
+            from = after;
+        };
+        wanted.sort_unstable_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        let view = self.tree.view();
+        for same in wanted.chunk_by(|one, other| one.0 == other.0) {
+            let (from, to) = score_edges(same[0].0);
+            for item in view.range(from, to) {
+                let hash = self.hash(item.name);
+                if same.binary_search_by_key(&hash, |&(_, hash)| hash).is_ok() {
+                    visit(item);
+                }
+            }
+        }
+        next
+    }
+
+    /// How many members have the scores of these entries.
+    fn walk_of(&self, wanted: &[(f64, u32)]) -> u64 {
+        let mut scores: Vec<f64> = wanted.iter().map(|&(score, _)| score).collect();
+        scores.sort_unstable_by(f64::total_cmp);
+        scores.dedup();
+        let view = self.tree.view();
+        let counts = scores.into_iter().map(|score| {
+            let (from, to) = score_edges(score);
+            view.count_before(&to) - view.count_before(&from)
+        });
+        counts.sum()
+    }
+}
+
+/// Where the members of a score begin, and where they end.
+pub(super) fn score_edges<'e>(score: f64) -> (Edge<'e>, Edge<'e>) {
+    let order = u128::from(Scores::order_of(score));
+    (Edge::before(order << 64), Edge::before((order + 1) << 64))
+}
+
+fn hash_of(seed: &Seed, member: Cell<'_>) -> u32 {
+    (hash(seed, member) >> 32) as u32
+}

@@ -1,0 +1,157 @@
+//! The members of a sorted set and their scores, to be read: of a run inside an entry, or of a large one.
+
+use super::cell::Cell;
+use super::items::ItemsRef;
+use super::kind::{Edge, Scores};
+use super::run::{Item, Run};
+use super::sorted::{SortedSet, score_edges, score_of};
+use super::view::{View, lower};
+
+/// A place between the members of a sorted set.
+#[derive(Clone, Copy, Debug)]
+pub enum Bound<'a> {
+    /// Before all members of a score.
+    Score(f64),
+    /// Behind all members of a score.
+    BehindScore(f64),
+    /// Before a member, among those of a score.
+    Member(f64, &'a [u8]),
+    /// Behind a member, among those of a score.
+    BehindMember(f64, &'a [u8]),
+}
+
+impl Bound<'_> {
+    fn with<R>(self, with: impl FnOnce(&Edge<'_>) -> R) -> R {
+        let at = |score: f64, name: &[u8]| {
+            let mut low = [0; 8];
+            let most = name.len().min(8);
+            low[..most].copy_from_slice(&name[..most]);
+            u128::from(Scores::order_of(score)) << 64 | u128::from(u64::from_be_bytes(low))
+        };
+        match self {
+            Bound::Score(score) => with(&score_edges(score).0),
+            Bound::BehindScore(score) => with(&score_edges(score).1),
+            Bound::Member(score, name) => {
+                let order = at(score, name);
+                with(&Edge { order, name })
+            }
+            Bound::BehindMember(score, name) => {
+                // The next text in the order of bytes.
+                let name = [name, &[0]].concat();
+                let order = at(score, &name);
+                with(&Edge { order, name: &name })
+            }
+        }
+    }
+}
+
+/// The members of a sorted set and their scores, to be read.
+#[derive(Clone, Copy, Debug)]
+pub enum SortedRef<'e> {
+    /// Of a small one.
+    Run(Run<'e>),
+    /// Of a large one.
+    Tree(&'e SortedSet),
+}
+
+impl<'e> SortedRef<'e> {
+    /// The items, by rank.
+    #[inline]
+    pub fn items(self) -> ItemsRef<'e, Scores> {
+        match self {
+            SortedRef::Run(run) => ItemsRef::Run(run),
+            SortedRef::Tree(tree) => ItemsRef::Tree(tree.view()),
+        }
+    }
+
+    /// How many members there are.
+    #[inline]
+    pub fn len(self) -> u64 {
+        self.items().len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The score of a member.
+    #[inline]
+    pub fn score(self, member: Cell<'_>) -> Option<f64> {
+        let item = match self {
+            SortedRef::Run(run) => run.lookup(member).map(|(_, item)| item),
+            SortedRef::Tree(tree) => tree.get(member),
+        };
+        item.as_ref().map(score_of)
+    }
+
+    /// How many members come before one, if it is there.
+    #[inline]
+    pub fn rank(self, member: Cell<'_>) -> Option<u64> {
+        match self {
+            SortedRef::Run(run) => run.find(member).map(|index| index as u64),
+            SortedRef::Tree(tree) => tree.rank(member),
+        }
+    }
+
+    /// How many members are before a place.
+    pub fn count_before(self, bound: Bound<'_>) -> u64 {
+        bound.with(|edge| match self {
+            SortedRef::Run(run) => lower(&Scores, run, edge) as u64,
+            SortedRef::Tree(tree) => tree.view().count_before(edge),
+        })
+    }
+
+    /// Shows the next members of a scan, about `count` of them, as [`ItemsRef::scan`]. A scan goes in the
+    /// order of hashes, so that a change of scores does not hide a member.
+    pub fn scan(self, cursor: u64, count: usize, mut visit: impl FnMut(Item<'_>)) -> u64 {
+        match self {
+            SortedRef::Run(run) => {
+                run.iter().for_each(visit);
+                0
+            }
+            SortedRef::Tree(tree) => tree.scan(cursor, count, &mut visit),
+        }
+    }
+}
+
+impl<'e> ItemsRef<'e, Scores> {
+    /// Shows the items of ranks below `end`, from the last on, as many as are in one leaf. Returns the end
+    /// of those that are left.
+    pub fn items_before(self, end: u64, mut visit: impl FnMut(Item<'e>)) -> u64 {
+        let Some(last) = end.checked_sub(1) else {
+            return 0;
+        };
+        let (run, index): (Run<'e>, usize) = match self {
+            ItemsRef::Run(run) => (run, last as usize),
+            ItemsRef::Tree(view) => leaf_at(view, last),
+        };
+        let mut group: Vec<Item<'e>> = Vec::with_capacity(8);
+        let mut until = (index + 1).min(run.count());
+        let shown = until as u64;
+        while until > 0 {
+            let from = (until - 1) / 8 * 8;
+            group.extend(run.range(from).take(until - from));
+            group.drain(..).rev().for_each(&mut visit);
+            until = from;
+        }
+        end - shown
+    }
+
+    /// Shows the items from a rank on, as many as are in one leaf. Returns the rank of the next.
+    pub fn items_behind(self, rank: u64, mut visit: impl FnMut(Item<'e>)) -> u64 {
+        let (run, index): (Run<'e>, usize) = match self {
+            ItemsRef::Run(run) => (run, rank as usize),
+            ItemsRef::Tree(view) => leaf_at(view, rank),
+        };
+        let items = run.range(index);
+        let shown = items.len() as u64;
+        items.for_each(&mut visit);
+        rank + shown
+    }
+}
+
+fn leaf_at(view: View<'_, Scores>, rank: u64) -> (Run<'_>, usize) {
+    let (path, index) = view.seek_rank(rank);
+    (path.leaf().run(), index)
+}

@@ -1,0 +1,196 @@
+//! Commands that give scores and remove members: ZADD ZINCRBY ZREM.
+
+use keyspace::collection::cell::Cell;
+use resp::number::parse_f64;
+
+use super::super::items::cells::cell;
+use super::super::{Args, Context, Failure, Handled, Next, failure};
+use crate::config::Packed;
+use crate::observe::notify::Event;
+use crate::store::SortedSetEdit;
+
+const XX_AND_NX: Failure = Failure::of("ERR XX and NX options at the same time are not compatible");
+const GT_LT_AND_NX: Failure =
+    Failure::of("ERR GT, LT, and/or NX options at the same time are not compatible");
+const ONE_PAIR: Failure = Failure::of("ERR INCR option supports a single increment-element pair");
+const SUM_NOT_A_NUMBER: Failure = Failure::of("ERR resulting score is not a number (NaN)");
+
+/// The options of ZADD.
+#[derive(Clone, Copy, Default)]
+struct Options {
+    /// Members that are there stay as they are.
+    only_new: bool,
+    /// Members that are not there are not added.
+    only_present: bool,
+    only_greater: bool,
+    only_less: bool,
+    counts_changes: bool,
+    /// The score is added to the one that the member has.
+    adds: bool,
+}
+
+impl Options {
+    /// The options, and where scores and members begin.
+    fn parse(args: &Args<'_>) -> Result<(Options, usize), Failure> {
+        let (mut options, mut at) = (Options::default(), 2);
+        while at < args.len() {
+            let option = match () {
+                () if args.is(at, "NX") => &mut options.only_new,
+                () if args.is(at, "XX") => &mut options.only_present,
+                () if args.is(at, "GT") => &mut options.only_greater,
+                () if args.is(at, "LT") => &mut options.only_less,
+                () if args.is(at, "CH") => &mut options.counts_changes,
+                () if args.is(at, "INCR") => &mut options.adds,
+                () => break,
+            };
+            *option = true;
+            at += 1;
+        }
+        let left = args.len() - at;
+        if left == 0 || !left.is_multiple_of(2) {
+            return Err(failure::SYNTAX);
+        }
+        let Options {
+            only_new,
+            only_greater,
+            only_less,
+            ..
+        } = options;
+        if only_new && options.only_present {
+            return Err(XX_AND_NX);
+        }
+        if only_new && (only_greater || only_less) || only_greater && only_less {
+            return Err(GT_LT_AND_NX);
+        }
+        if options.adds && left > 2 {
+            return Err(ONE_PAIR);
+        }
+        Ok((options, at))
+    }
+}
+
+/// What became of a member.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Done {
+    Added,
+    Changed,
+    /// It has the score already.
+    Same,
+    /// An option says that it stays as it is.
+    Left,
+}
+
+/// Gives a member a score, or adds to it. Returns the score that the member has then.
+fn put(
+    edit: &mut SortedSetEdit<'_, '_>,
+    options: Options,
+    member: Cell<'_>,
+    score: f64,
+) -> Result<(Done, f64), Failure> {
+    let Some(before) = edit.sorted().score(member) else {
+        if options.only_present {
+            return Ok((Done::Left, score));
+        }
+        edit.put(member, None, score);
+        return Ok((Done::Added, score));
+    };
+    if options.only_new {
+        return Ok((Done::Left, before));
+    }
+    let after = if options.adds { before + score } else { score };
+    if after.is_nan() {
+        return Err(SUM_NOT_A_NUMBER);
+    }
+    if options.only_less && after >= before || options.only_greater && after <= before {
+        return Ok((Done::Left, before));
+    }
+    if after == before {
+        return Ok((Done::Same, before));
+    }
+    edit.put(member, Some(before), after);
+    Ok((Done::Changed, after))
+}
+
+fn score(args: &Args<'_>, at: usize) -> Result<f64, Failure> {
+    parse_f64(args.get(at)).ok_or(failure::NOT_A_FLOAT)
+}
+
+/// `ZADD key [NX | XX] [GT | LT] [CH] [INCR] score member [score member ...]`
+///
+/// Budget: one lookup of the key, two of each member, no allocation while the set keeps its size class.
+pub(super) fn zadd(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let (options, from) = Options::parse(args)?;
+    add(context, args, options, from)
+}
+
+/// `ZINCRBY key increment member`
+pub(super) fn zincrby(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let options = Options {
+        adds: true,
+        ..Options::default()
+    };
+    add(context, args, options, 2)
+}
+
+fn add(context: &mut Context<'_>, args: &Args<'_>, options: Options, from: usize) -> Handled {
+    for at in (from..args.len()).step_by(2) {
+        score(args, at)?;
+        cell(args, at + 1)?;
+    }
+    let (key, packed) = (args.key(1), Packed::sorted_set(&context.server.settings));
+    let event = if options.adds {
+        Event::ZINCR
+    } else {
+        Event::ZADD
+    };
+    let mut shard = context.store.lock(key);
+    let reply = &mut context.reply;
+    if options.only_present && shard.find_sorted_set(key)?.is_none() {
+        match options.adds {
+            true => reply.null(),
+            false => reply.integer(0),
+        }
+        return Ok(Next::Done);
+    }
+    let (mut added, mut changed) = (0, 0);
+    let mut last = None;
+    shard.edit_items(key, event, packed, |edit: &mut SortedSetEdit<'_, '_>| {
+        for at in (from..args.len()).step_by(2) {
+            let (done, score) = put(edit, options, cell(args, at + 1)?, score(args, at)?)?;
+            added += i64::from(done == Done::Added);
+            changed += i64::from(done == Done::Changed);
+            last = (done != Done::Left).then_some(score);
+        }
+        Ok(())
+    })?;
+    match (options.adds, last) {
+        (true, Some(score)) => reply.score(score),
+        (true, None) => reply.null(),
+        (false, _) if options.counts_changes => reply.integer(added + changed),
+        (false, _) => reply.integer(added),
+    }
+    Ok(Next::Done)
+}
+
+/// `ZREM key member [member ...]`
+pub(super) fn zrem(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let (key, packed) = (args.key(1), Packed::sorted_set(&context.server.settings));
+    let mut shard = context.store.lock(key);
+    let Some(set) = shard.find_sorted_set(key)? else {
+        context.reply.integer(0);
+        return Ok(Next::Done);
+    };
+    let removed = set.edit(Event::ZREM, packed, |edit| {
+        let mut removed = 0;
+        // No set has a member that is longer than a cell can be.
+        for member in (2..args.len()).filter_map(|at| cell(args, at).ok()) {
+            if let Some(score) = edit.sorted().score(member) {
+                edit.take(member, score);
+                removed += 1;
+            }
+        }
+        removed
+    });
+    context.reply.integer(removed);
+    Ok(Next::Done)
+}

@@ -1,0 +1,349 @@
+//! Sorted sets: members in the order of their scores.
+//!
+//! The tables of the family are here, in `range_table` and in `several_table`; handlers are in these files:
+//!
+//! | file | commands |
+//! |---|---|
+//! | `add` | ZADD ZINCRBY ZREM |
+//! | `read` | ZCARD ZSCORE ZMSCORE ZRANK ZREVRANK ZCOUNT ZLEXCOUNT |
+//! | `remove` | ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX, ZPOPMIN ZPOPMAX ZMPOP |
+//! | `random` | ZRANDMEMBER ZSCAN |
+//! | `range` | ZRANGE and its kin, ZRANGESTORE |
+//! | `several` | ZUNION ZINTER ZDIFF, ZUNIONSTORE ZINTERSTORE ZDIFFSTORE, ZINTERCARD |
+//!
+//! `bounds` has the ends of ranges. What sorted sets have in common with hashes and sets is in
+//! [`super::items`].
+
+mod add;
+mod bounds;
+mod random;
+mod range;
+mod range_table;
+mod read;
+mod remove;
+mod several;
+mod several_table;
+
+use super::spec::{Begin, Find};
+use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
+
+pub(crate) use range_table::RANGES;
+pub(crate) use several_table::COMBINES;
+
+/// A row of the commands that read one key.
+const READS: Spec = Spec {
+    flags: READONLY | FAST,
+    keys: &[KeySpec::one(1, &["RO", "access"])],
+    complexity: "O(log N)",
+    group: Group::SortedSet,
+    ..Spec::BASE
+};
+
+/// The table of what changes or reads members one by one.
+pub(crate) const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "zadd",
+        arity: -4,
+        flags: WRITE | DENYOOM | FAST,
+        keys: &[KeySpec::one(1, &["RW", "update"])],
+        since: "1.2.0",
+        summary: "Gives members scores, and adds those that are missing; tells how many are new",
+        complexity: "O(log N) for each member",
+        args: &[
+            Arg::key("key"),
+            Arg::one_of("condition", &[Arg::word("nx", "NX"), Arg::word("xx", "XX")])
+                .since("3.0.2")
+                .optional(),
+            Arg::one_of(
+                "comparison",
+                &[Arg::word("gt", "GT"), Arg::word("lt", "LT")],
+            )
+            .since("6.2.0")
+            .optional(),
+            Arg::word("change", "CH").since("3.0.2").optional(),
+            Arg::word("increment", "INCR").since("3.0.2").optional(),
+            Arg::block(
+                "score_member",
+                &[
+                    Arg::of("score", ArgKind::Double),
+                    Arg::of("member", ArgKind::String),
+                ],
+            )
+            .multiple(),
+        ],
+        history: &[
+            ("2.4.0", "Takes several members."),
+            ("3.0.2", "Takes `XX`, `NX`, `CH` and `INCR`."),
+            ("6.2.0", "Takes `GT` and `LT`."),
+        ],
+        handler: add::zadd,
+        ..READS
+    },
+    Spec {
+        name: "zincrby",
+        arity: 4,
+        flags: WRITE | DENYOOM | FAST,
+        keys: &[KeySpec::one(1, &["RW", "access", "update"])],
+        since: "1.2.0",
+        summary: "Adds to the score of a member; a missing member's counts as 0",
+        args: &[
+            Arg::key("key"),
+            Arg::of("increment", ArgKind::Integer),
+            Arg::of("member", ArgKind::String),
+        ],
+        handler: add::zincrby,
+        ..READS
+    },
+    Spec {
+        name: "zrem",
+        arity: -3,
+        flags: WRITE | REMOVES | FAST,
+        keys: &[KeySpec::one(1, &["RW", "delete"])],
+        since: "1.2.0",
+        summary: "Removes members, and the key with the last of them; tells how many there were",
+        complexity: "O(M log N) for M members that are named",
+        args: &[
+            Arg::key("key"),
+            Arg::of("member", ArgKind::String).multiple(),
+        ],
+        history: &[("2.4.0", "Takes several members.")],
+        handler: add::zrem,
+        ..READS
+    },
+    Spec {
+        name: "zcard",
+        arity: 2,
+        keys: &[KeySpec::one(1, &["RO"])],
+        since: "1.2.0",
+        summary: "Returns the number of members",
+        complexity: "O(1)",
+        args: &[Arg::key("key")],
+        handler: read::zcard,
+        ..READS
+    },
+    Spec {
+        name: "zscore",
+        arity: 3,
+        since: "1.2.0",
+        summary: "Returns the score of a member",
+        args: &[Arg::key("key"), Arg::of("member", ArgKind::String)],
+        handler: read::zscore,
+        ..READS
+    },
+    Spec {
+        name: "zmscore",
+        arity: -3,
+        since: "6.2.0",
+        summary: "Returns the scores of several members",
+        complexity: "O(M log N) for M members that are asked for",
+        args: &[
+            Arg::key("key"),
+            Arg::of("member", ArgKind::String).multiple(),
+        ],
+        handler: read::zmscore,
+        ..READS
+    },
+    Spec {
+        name: "zrank",
+        arity: -3,
+        since: "2.0.0",
+        summary: "Tells how many members are before one, the lowest score first",
+        args: &[
+            Arg::key("key"),
+            Arg::of("member", ArgKind::String),
+            Arg::word("withscore", "WITHSCORE")
+                .since("7.2.0")
+                .optional(),
+        ],
+        history: &[("7.2.0", "Takes `WITHSCORE`.")],
+        handler: read::zrank,
+        ..READS
+    },
+    Spec {
+        name: "zrevrank",
+        arity: -3,
+        since: "2.0.0",
+        summary: "Tells how many members are before one, the highest score first",
+        args: &[
+            Arg::key("key"),
+            Arg::of("member", ArgKind::String),
+            Arg::word("withscore", "WITHSCORE")
+                .since("7.2.0")
+                .optional(),
+        ],
+        history: &[("7.2.0", "Takes `WITHSCORE`.")],
+        handler: read::zrevrank,
+        ..READS
+    },
+    Spec {
+        name: "zcount",
+        arity: 4,
+        since: "2.0.0",
+        summary: "Counts the members whose scores are in a range",
+        args: &[
+            Arg::key("key"),
+            Arg::of("min", ArgKind::Double),
+            Arg::of("max", ArgKind::Double),
+        ],
+        handler: read::zcount,
+        ..READS
+    },
+    Spec {
+        name: "zlexcount",
+        arity: 4,
+        since: "2.8.9",
+        summary: "Counts the members in a range of their names, where all have one score",
+        args: &[
+            Arg::key("key"),
+            Arg::of("min", ArgKind::String),
+            Arg::of("max", ArgKind::String),
+        ],
+        handler: read::zlexcount,
+        ..READS
+    },
+    Spec {
+        name: "zremrangebyrank",
+        arity: 4,
+        flags: WRITE | REMOVES,
+        keys: &[KeySpec::one(1, &["RW", "delete"])],
+        since: "2.0.0",
+        summary: "Removes the members in a range of ranks; tells how many there were",
+        complexity: "O(M log N) for M members that are removed",
+        args: &[
+            Arg::key("key"),
+            Arg::of("start", ArgKind::Integer),
+            Arg::of("stop", ArgKind::Integer),
+        ],
+        handler: remove::zremrangebyrank,
+        ..READS
+    },
+    Spec {
+        name: "zremrangebyscore",
+        arity: 4,
+        flags: WRITE | REMOVES,
+        keys: &[KeySpec::one(1, &["RW", "delete"])],
+        since: "1.2.0",
+        summary: "Removes the members in a range of scores; tells how many there were",
+        complexity: "O(M log N) for M members that are removed",
+        args: &[
+            Arg::key("key"),
+            Arg::of("min", ArgKind::Double),
+            Arg::of("max", ArgKind::Double),
+        ],
+        handler: remove::zremrangebyscore,
+        ..READS
+    },
+    Spec {
+        name: "zremrangebylex",
+        arity: 4,
+        flags: WRITE | REMOVES,
+        keys: &[KeySpec::one(1, &["RW", "delete"])],
+        since: "2.8.9",
+        summary: "Removes the members in a range of names, where all have one score",
+        complexity: "O(M log N) for M members that are removed",
+        args: &[
+            Arg::key("key"),
+            Arg::of("min", ArgKind::String),
+            Arg::of("max", ArgKind::String),
+        ],
+        handler: remove::zremrangebylex,
+        ..READS
+    },
+    Spec {
+        name: "zpopmin",
+        arity: -2,
+        flags: WRITE | REMOVES | FAST,
+        keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
+        since: "5.0.0",
+        summary: "Removes and returns the members with the lowest scores",
+        complexity: "O(M log N) for M members that are removed",
+        args: &[
+            Arg::key("key"),
+            Arg::of("count", ArgKind::Integer).optional(),
+        ],
+        handler: remove::zpopmin,
+        ..READS
+    },
+    Spec {
+        name: "zpopmax",
+        arity: -2,
+        flags: WRITE | REMOVES | FAST,
+        keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
+        since: "5.0.0",
+        summary: "Removes and returns the members with the highest scores",
+        complexity: "O(M log N) for M members that are removed",
+        args: &[
+            Arg::key("key"),
+            Arg::of("count", ArgKind::Integer).optional(),
+        ],
+        handler: remove::zpopmax,
+        ..READS
+    },
+    Spec {
+        name: "zmpop",
+        arity: -4,
+        flags: WRITE | REMOVES | MOVABLE_KEYS,
+        keys: &[KeySpec {
+            flags: &["RW", "access", "delete"],
+            begin: Begin::Index(1),
+            find: Find::Count {
+                count: 0,
+                first: 1,
+                step: 1,
+            },
+            notes: None,
+        }],
+        since: "7.0.0",
+        summary: "Removes and returns members of the first sorted set that has any",
+        complexity: "O(K + M log N) for K keys and M members that are removed",
+        args: &[
+            Arg::of("numkeys", ArgKind::Integer),
+            Arg::key("key").multiple(),
+            Arg::one_of("where", &[Arg::word("min", "MIN"), Arg::word("max", "MAX")]),
+            Arg::of("count", ArgKind::Integer).token("COUNT").optional(),
+        ],
+        handler: remove::zmpop,
+        ..READS
+    },
+    Spec {
+        name: "zrandmember",
+        arity: -2,
+        flags: READONLY,
+        since: "6.2.0",
+        summary: "Returns members by chance: one, several different ones, or some more than once",
+        complexity: "O(M log N) for M members that are returned",
+        tips: &["nondeterministic_output"],
+        args: &[
+            Arg::key("key"),
+            Arg::block(
+                "options",
+                &[
+                    Arg::of("count", ArgKind::Integer),
+                    Arg::word("withscores", "WITHSCORES").optional(),
+                ],
+            )
+            .optional(),
+        ],
+        handler: random::zrandmember,
+        ..READS
+    },
+    Spec {
+        name: "zscan",
+        arity: -3,
+        flags: READONLY,
+        since: "2.8.0",
+        summary: "Lists some of the members with their scores, and tells where to go on",
+        complexity: "O(log N) for each member",
+        tips: &["nondeterministic_output"],
+        args: &[
+            Arg::key("key"),
+            Arg::of("cursor", ArgKind::Integer),
+            Arg::of("pattern", ArgKind::Pattern)
+                .token("MATCH")
+                .optional(),
+            Arg::of("count", ArgKind::Integer).token("COUNT").optional(),
+        ],
+        handler: random::zscan,
+        ..READS
+    },
+];

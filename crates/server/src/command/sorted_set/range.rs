@@ -1,0 +1,315 @@
+//! Ranges: ZRANGE in all its forms, the commands that came before it, and ZRANGESTORE.
+//!
+//! Every range is one of ranks: its ends are found first, in O(log n), then the members are given out.
+
+use keyspace::collection::cell::Cell;
+use keyspace::collection::kind;
+use keyspace::collection::run::Item;
+use keyspace::collection::sorted::score_of;
+use keyspace::{Detached, ItemsRef, Kind, New, SortedRef};
+use resp::reply::{Protocol, Writer};
+
+use super::super::items::cells::{write_cell, write_value};
+use super::super::items::moment::{Look, leave, look_on};
+use super::super::{Args, Context, Failure, Handled, Next, failure};
+use super::bounds::{Lex, Ranks, Scores};
+use crate::config::Packed;
+use crate::observe::notify::Event;
+
+const LIMIT_OF_RANKS: Failure = Failure::of(
+    "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
+);
+const SCORES_BY_LEX: Failure =
+    Failure::of("ERR syntax error, WITHSCORES not supported in combination with BYLEX");
+
+/// What the ends of a range are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Rank,
+    Score,
+    Lex,
+}
+
+/// The form of a command.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    /// `None`: the request says it.
+    by: Option<By>,
+    is_reverse: Option<bool>,
+    /// The members go to another key: its argument is the first.
+    stores: bool,
+}
+
+/// The ends of a range.
+#[derive(Clone, Copy)]
+enum Ends<'a> {
+    Ranks(Ranks),
+    Scores(Scores),
+    Lex(Lex<'a>),
+}
+
+/// A range as a request writes it.
+struct Range<'a> {
+    ends: Ends<'a>,
+    is_reverse: bool,
+    with_scores: bool,
+    offset: i64,
+    limit: i64,
+}
+
+impl<'a> Range<'a> {
+    /// `start`: the argument at which the range begins.
+    fn parse(args: &Args<'a>, form: Form, start: usize) -> Result<Range<'a>, Failure> {
+        let (mut by, mut is_reverse) = (form.by, form.is_reverse);
+        let (mut with_scores, mut offset, mut limit) = (false, 0, -1);
+        let mut at = start + 2;
+        while at < args.len() {
+            if !form.stores && args.is(at, "WITHSCORES") {
+                with_scores = true;
+            } else if args.is(at, "LIMIT") && at + 2 < args.len() {
+                (offset, limit) = (args.integer(at + 1)?, args.integer(at + 2)?);
+                at += 2;
+            } else if is_reverse.is_none() && args.is(at, "REV") {
+                is_reverse = Some(true);
+            } else if by.is_none() && args.is(at, "BYLEX") {
+                by = Some(By::Lex);
+            } else if by.is_none() && args.is(at, "BYSCORE") {
+                by = Some(By::Score);
+            } else {
+                return Err(failure::SYNTAX);
+            }
+            at += 1;
+        }
+        let (by, is_reverse) = (by.unwrap_or(By::Rank), is_reverse.unwrap_or(false));
+        if limit != -1 && by == By::Rank {
+            return Err(LIMIT_OF_RANKS);
+        }
+        if with_scores && by == By::Lex {
+            return Err(SCORES_BY_LEX);
+        }
+        let (min, max) = match is_reverse && by != By::Rank {
+            true => (start + 1, start),
+            false => (start, start + 1),
+        };
+        let ends = match by {
+            By::Rank => Ends::Ranks(Ranks::parse(args, min, max)?),
+            By::Score => Ends::Scores(Scores::parse(args, min, max)?),
+            By::Lex => Ends::Lex(Lex::parse(args, min, max)?),
+        };
+        Ok(Range {
+            ends,
+            is_reverse,
+            with_scores,
+            offset,
+            limit,
+        })
+    }
+
+    /// The ranks of the members.
+    fn ranks(&self, members: SortedRef<'_>) -> (u64, u64) {
+        let len = members.len();
+        let (from, to) = match self.ends {
+            Ends::Ranks(ranks) => {
+                let (from, to) = ranks.ranks(len);
+                match self.is_reverse {
+                    true => (len - to, len - from),
+                    false => (from, to),
+                }
+            }
+            Ends::Scores(scores) => scores.ranks(members),
+            Ends::Lex(lex) => lex.ranks(members),
+        };
+        let Ok(offset) = u64::try_from(self.offset) else {
+            return (0, 0);
+        };
+        let offset = offset.min(to - from);
+        let count = (to - from - offset).min(u64::try_from(self.limit).unwrap_or(u64::MAX));
+        match self.is_reverse {
+            true => (to - offset - count, to - offset),
+            false => (from + offset, from + offset + count),
+        }
+    }
+}
+
+/// Members of some ranks, a leaf at a time.
+struct Walk {
+    from: u64,
+    to: u64,
+    is_reverse: bool,
+    with_scores: bool,
+}
+
+impl Walk {
+    fn head(&self, writer: &mut Writer<'_>) {
+        let is_flat = self.with_scores && writer.protocol == Protocol::Resp2;
+        let count = (self.to - self.from) as usize;
+        writer.array(count * if is_flat { 2 } else { 1 });
+    }
+}
+
+impl Look<kind::Scores> for Walk {
+    const STREAMS: bool = true;
+
+    fn step(&mut self, items: ItemsRef<'_, kind::Scores>, writer: &mut Writer<'_>) -> bool {
+        let (mut left, with_scores) = (self.to - self.from, self.with_scores);
+        if left == 0 {
+            return false;
+        }
+        let show = |item: Item<'_>| {
+            if left > 0 {
+                left -= 1;
+                write_scored(writer, &item, with_scores);
+            }
+        };
+        match self.is_reverse {
+            true => {
+                let next = items.items_before(self.to, show);
+                self.to = next.max(self.from);
+            }
+            false => {
+                let next = items.items_behind(self.from, show);
+                self.from = next.min(self.to);
+            }
+        }
+        self.from < self.to
+    }
+}
+
+/// Answers with a member, and with its score if that is wanted: as a pair in RESP3.
+pub(super) fn write_scored(writer: &mut Writer<'_>, item: &Item<'_>, with_score: bool) {
+    if with_score && writer.protocol == Protocol::Resp3 {
+        writer.array(2);
+    }
+    write_cell(writer, item.name);
+    if with_score {
+        write_value::<kind::Scores>(writer, item);
+    }
+}
+
+fn answer(context: &mut Context<'_>, args: &Args<'_>, form: Form) -> Handled {
+    let range = Range::parse(args, form, 2)?;
+    let (key, slice) = (args.key(1), context.slice());
+    let mut shard = context.store.lock(key);
+    let Some(mut set) = shard.read_sorted_set(key)? else {
+        context.reply.empty_array();
+        return Ok(Next::Done);
+    };
+    let members = set.sorted();
+    let (from, to) = range.ranks(members);
+    let mut walk = Walk {
+        from,
+        to,
+        is_reverse: range.is_reverse,
+        with_scores: range.with_scores,
+    };
+    let reply = &mut context.reply;
+    let start = reply.position();
+    walk.head(reply);
+    let items = members.items();
+    let has_more = walk.step(items, reply) && look_on(&mut walk, items, reply, &slice);
+    if !has_more {
+        return Ok(Next::Done);
+    }
+    let moment = set.moment();
+    drop(shard);
+    let moment = moment.expect("it is a tree");
+    Ok(leave::<kind::Scores>(context, args, start, moment, walk))
+}
+
+/// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
+pub(super) fn zrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let form = Form {
+        by: None,
+        is_reverse: None,
+        stores: false,
+    };
+    answer(context, args, form)
+}
+
+fn fixed(by: By, is_reverse: bool) -> Form {
+    Form {
+        by: Some(by),
+        is_reverse: Some(is_reverse),
+        stores: false,
+    }
+}
+
+/// `ZREVRANGE key start stop [WITHSCORES]`
+pub(super) fn zrevrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    answer(context, args, fixed(By::Rank, true))
+}
+
+/// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`
+pub(super) fn zrangebyscore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    answer(context, args, fixed(By::Score, false))
+}
+
+/// `ZREVRANGEBYSCORE key max min [WITHSCORES] [LIMIT offset count]`
+pub(super) fn zrevrangebyscore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    answer(context, args, fixed(By::Score, true))
+}
+
+/// `ZRANGEBYLEX key min max [LIMIT offset count]`
+pub(super) fn zrangebylex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    answer(context, args, fixed(By::Lex, false))
+}
+
+/// `ZREVRANGEBYLEX key max min [LIMIT offset count]`
+pub(super) fn zrevrangebylex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    answer(context, args, fixed(By::Lex, true))
+}
+
+/// An item of a set that is made as a whole. Where Redis holds few members there is no -0.
+fn stored<'a>(item: &Item<'a>, is_packed: bool) -> Item<'a> {
+    match is_packed && score_of(item) == 0.0 {
+        true => Item::pair(item.name, Cell::Int(0)),
+        false => *item,
+    }
+}
+
+/// `ZRANGESTORE destination source min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]`
+pub(super) fn zrangestore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let form = Form {
+        by: None,
+        is_reverse: None,
+        stores: true,
+    };
+    let range = Range::parse(args, form, 3)?;
+    let (server, target, source) = (context.server, args.key(1), args.key(2));
+    let mut shards = context.store.lock_keys([target, source].into_iter());
+    let packed = Packed::sorted_set(&server.settings);
+    let mut builder = server.keyspace.builder(Kind::SortedSet, target.bytes);
+    let mut shard = shards.of(source);
+    if let Some(set) = shard.read_sorted_set(source)? {
+        let members = set.sorted();
+        let (mut from, to) = range.ranks(members);
+        let is_packed = to - from <= packed.entries as u64;
+        while from < to {
+            let mut left = to - from;
+            from = members.items().items_behind(from, |item| {
+                if left > 0 {
+                    left -= 1;
+                    let added = builder.push(&stored(&item, is_packed));
+                    debug_assert!(added.is_ok(), "each member comes once");
+                }
+            });
+        }
+    }
+    drop(shard);
+    let len = builder.len();
+    let mut shard = shards.of(target);
+    if len == 0 {
+        if shard.remove(target) {
+            shard.tell(Event::DEL, target);
+        }
+    } else {
+        let form = Packed::form_of(&server.settings, &builder);
+        let mut made = Detached::built(builder, form, None);
+        shard.write(target, New::detached(&mut made));
+        shard.tell(Event::ZRANGESTORE, target);
+    }
+    drop(shard);
+    drop(shards);
+    context.reply.integer(len as i64);
+    Ok(Next::Done)
+}

@@ -1,0 +1,409 @@
+//! Commands on several sets, sorted or not: ZUNION ZINTER ZDIFF, ZUNIONSTORE ZINTERSTORE ZDIFFSTORE,
+//! ZINTERCARD.
+//!
+//! All shards stay locked. Of each set its moment is taken, or a copy if it is small; where few members are
+//! looked for in a large set, they are looked up one by one.
+
+use std::collections::HashMap;
+
+use keyspace::collection::cell::{Cell, DECIMAL_MAX};
+use keyspace::collection::kind::Members;
+use keyspace::collection::sorted::{score_of, scored};
+use keyspace::{AnyItems, Detached, Key, Kind, New};
+use resp::number::parse_f64;
+use resp::reply::Protocol;
+
+use super::super::items::cells::write_cell;
+use super::super::{Args, Context, Failure, Handled, Next, failure};
+use crate::config::Packed;
+use crate::observe::notify::Event;
+use crate::server::Server;
+use crate::store::{Shards, Still};
+
+const WEIGHT_NOT_A_FLOAT: Failure = Failure::of("ERR weight value is not a float");
+const NEGATIVE_LIMIT: Failure = Failure::of("ERR LIMIT can't be negative");
+/// How many times as many members a set may have as are looked for in it, so that it is walked through.
+const WALK_RATIO: u64 = 8;
+
+/// What is made of several sets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Combine {
+    Union,
+    Intersection,
+    Difference,
+}
+
+/// How one score is made of two.
+#[derive(Clone, Copy)]
+enum Aggregate {
+    Sum,
+    Min,
+    Max,
+}
+
+impl Aggregate {
+    fn of(self, one: f64, other: f64) -> f64 {
+        match self {
+            // Infinities of both signs make zero.
+            Aggregate::Sum => zero_if_nan(one + other),
+            Aggregate::Min => one.min(other),
+            Aggregate::Max => one.max(other),
+        }
+    }
+}
+
+fn zero_if_nan(score: f64) -> f64 {
+    if score.is_nan() { 0.0 } else { score }
+}
+
+/// A request: its keys and options.
+struct Plan<'a> {
+    combine: Combine,
+    keys: Vec<Key<'a>>,
+    weights: Vec<f64>,
+    aggregate: Aggregate,
+    with_scores: bool,
+    limit: usize,
+}
+
+/// Which options a command takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Returns,
+    Stores,
+    Counts,
+}
+
+impl<'a> Plan<'a> {
+    /// `at`: the argument with the number of keys.
+    fn parse(
+        args: &Args<'a>,
+        name: &str,
+        (combine, form): (Combine, Form),
+        mut at: usize,
+    ) -> Result<Plan<'a>, Failure> {
+        let count = args.integer(at)?;
+        if count < 1 {
+            let text = format!("ERR at least 1 input key is needed for '{name}' command");
+            return Err(Failure::new(text));
+        }
+        at += 1;
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        if count > args.len() - at {
+            return Err(failure::SYNTAX);
+        }
+        let keys: Vec<Key<'a>> = (at..at + count).map(|at| args.key(at)).collect();
+        at += count;
+        let plan = Plan {
+            combine,
+            weights: vec![1.0; keys.len()],
+            keys,
+            aggregate: Aggregate::Sum,
+            with_scores: false,
+            limit: usize::MAX,
+        };
+        plan.with_options(args, form, at)
+    }
+
+    fn with_options(mut self, args: &Args<'a>, form: Form, mut at: usize) -> Result<Self, Failure> {
+        let has_scores = form != Form::Counts && self.combine != Combine::Difference;
+        while at < args.len() {
+            let left = args.len() - at - 1;
+            if has_scores && left >= self.keys.len() && args.is(at, "WEIGHTS") {
+                for (number, weight) in self.weights.iter_mut().enumerate() {
+                    let found = parse_f64(args.get(at + 1 + number));
+                    *weight = found.ok_or(WEIGHT_NOT_A_FLOAT)?;
+                }
+                at += self.keys.len();
+            } else if has_scores && left >= 1 && args.is(at, "AGGREGATE") {
+                at += 1;
+                self.aggregate = match () {
+                    () if args.is(at, "SUM") => Aggregate::Sum,
+                    () if args.is(at, "MIN") => Aggregate::Min,
+                    () if args.is(at, "MAX") => Aggregate::Max,
+                    () => return Err(failure::SYNTAX),
+                };
+            } else if form == Form::Returns && args.is(at, "WITHSCORES") {
+                self.with_scores = true;
+            } else if form == Form::Counts && left >= 1 && args.is(at, "LIMIT") {
+                at += 1;
+                let limit = args.integer(at).ok();
+                let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+                self.limit = match limit.ok_or(NEGATIVE_LIMIT)? {
+                    0 => usize::MAX,
+                    limit => limit,
+                };
+            } else {
+                return Err(failure::SYNTAX);
+            }
+            at += 1;
+        }
+        Ok(self)
+    }
+}
+
+/// Sets as they are at one moment, those of missing keys without members.
+struct Sources {
+    server: &'static Server,
+    sets: Vec<Option<Still>>,
+}
+
+impl Sources {
+    /// The sets of some keys, whose shards are locked.
+    ///
+    /// # Errors
+    /// A key is of another kind.
+    fn read(
+        server: &'static Server,
+        shards: &mut Shards<'_>,
+        keys: &[Key<'_>],
+    ) -> Result<Sources, Failure> {
+        let mut sources = Sources {
+            server,
+            sets: Vec::new(),
+        };
+        for &key in keys {
+            let mut shard = shards.of(key);
+            let entry = shard.read(key);
+            let is_other = |kind: Kind| !matches!(kind, Kind::Set | Kind::SortedSet);
+            if entry.as_ref().is_some_and(|entry| is_other(entry.kind())) {
+                return Err(failure::WRONG_TYPE);
+            }
+            sources.sets.push(entry.map(|mut entry| entry.still()));
+        }
+        Ok(sources)
+    }
+
+    /// The items of a set; `None`: there is no such key.
+    fn items(&self, number: usize) -> Option<AnyItems<'_>> {
+        Some(match self.sets[number].as_ref()? {
+            Still::Run(kind, run) => AnyItems::of_run(*kind, run),
+            Still::Tree(moment, _) => moment.all_items(),
+            Still::String(_) => unreachable!("it is a set"),
+        })
+    }
+
+    fn len(&self, number: usize) -> u64 {
+        self.items(number).map_or(0, AnyItems::len)
+    }
+
+    /// Members with their scores; those of a set that is not sorted have 1.
+    fn members(&self, number: usize) -> impl Iterator<Item = (Cell<'_>, f64)> {
+        self.items(number).into_iter().flat_map(|items| {
+            let is_sorted = matches!(items, AnyItems::SortedSet(_));
+            items.iter().map(move |item| {
+                let score = if is_sorted { score_of(&item) } else { 1.0 };
+                (item.name, score)
+            })
+        })
+    }
+}
+
+impl Drop for Sources {
+    fn drop(&mut self) {
+        for still in self.sets.drain(..).flatten() {
+            if let Still::Tree(moment, _) = still {
+                self.server.keyspace.discard(moment);
+            }
+        }
+    }
+}
+
+/// The score of a member in the set of a key.
+fn look_up(shards: &mut Shards<'_>, key: Key<'_>, member: Cell<'_>) -> Option<f64> {
+    let mut shard = shards.of(key);
+    let entry = shard.find(key)?;
+    let view = entry.as_ref();
+    match entry.kind() {
+        Kind::SortedSet => view.sorted().score(member),
+        _ => view.items::<Members>().get(member).map(|_| 1.0),
+    }
+}
+
+/// Members and their scores, in no order.
+type Found<'s> = HashMap<Cell<'s>, f64>;
+
+/// Keeps the members that another set has, or has not, by `keep`.
+fn narrow<'s>(
+    found: Found<'s>,
+    (sources, shards): (&'s Sources, &mut Shards<'_>),
+    (number, key): (usize, Key<'_>),
+    mut keep: impl FnMut(f64, Option<f64>) -> Option<f64>,
+) -> Found<'s> {
+    if sources.len(number) / WALK_RATIO > found.len() as u64 {
+        let kept = found.into_iter().filter_map(|(member, score)| {
+            let other = look_up(shards, key, member);
+            Some((member, keep(score, other)?))
+        });
+        return kept.collect();
+    }
+    let mut others: HashMap<Cell<'_>, f64> = HashMap::new();
+    for (member, score) in sources.members(number) {
+        if found.contains_key(&member) {
+            others.insert(member, score);
+        }
+    }
+    let kept = found
+        .into_iter()
+        .filter_map(|(member, score)| Some((member, keep(score, others.get(&member).copied())?)));
+    kept.collect()
+}
+
+impl Plan<'_> {
+    /// The members, in the order of their scores.
+    fn run<'s>(&self, sources: &'s Sources, shards: &mut Shards<'_>) -> Vec<(f64, Cell<'s>)> {
+        let mut numbers: Vec<usize> = (0..self.keys.len()).collect();
+        if self.combine != Combine::Difference {
+            // As Redis adds them up: the smallest first.
+            numbers.sort_by_key(|&number| sources.len(number));
+        }
+        let weighted = |number: usize, score: f64| zero_if_nan(self.weights[number] * score);
+        let first = numbers[0];
+        let members = sources.members(first);
+        let mut found: Found<'s> = members
+            .map(|(member, score)| (member, weighted(first, score)))
+            .collect();
+        for &number in &numbers[1..] {
+            let (from, which) = ((sources, &mut *shards), (number, self.keys[number]));
+            found = match self.combine {
+                Combine::Union => {
+                    for (member, score) in sources.members(number) {
+                        let score = weighted(number, score);
+                        let sum = found.entry(member);
+                        sum.and_modify(|sum| *sum = self.aggregate.of(*sum, score))
+                            .or_insert(score);
+                    }
+                    found
+                }
+                Combine::Intersection => narrow(found, from, which, |score, other| {
+                    // As in Redis, what is no number makes the sum zero, and is no minimum or maximum.
+                    Some(self.aggregate.of(score, self.weights[number] * other?))
+                }),
+                Combine::Difference => narrow(found, from, which, |score, other| {
+                    other.is_none().then_some(score)
+                }),
+            };
+        }
+        let mut all: Vec<_> = found
+            .into_iter()
+            .map(|(member, score)| (score, member))
+            .collect();
+        all.sort_unstable_by(|one, other| {
+            let by_score = (one.0 + 0.0).total_cmp(&(other.0 + 0.0));
+            let text = |cell: Cell<'s>| cell.text(&mut [0; DECIMAL_MAX]).to_vec();
+            by_score.then_with(|| match (one.1, other.1) {
+                (Cell::Bytes(one), Cell::Bytes(other)) => one.cmp(other),
+                (one, other) => text(one).cmp(&text(other)),
+            })
+        });
+        all
+    }
+}
+
+fn answer(context: &mut Context<'_>, args: &Args<'_>, name: &str, combine: Combine) -> Handled {
+    let plan = Plan::parse(args, name, (combine, Form::Returns), 1)?;
+    let mut shards = context.store.lock_keys(plan.keys.iter().copied());
+    let sources = Sources::read(context.server, &mut shards, &plan.keys)?;
+    let all = plan.run(&sources, &mut shards);
+    drop(shards);
+    let reply = &mut context.reply;
+    let nests = plan.with_scores && reply.protocol == Protocol::Resp3;
+    reply.array(all.len() * if plan.with_scores && !nests { 2 } else { 1 });
+    for (score, member) in all {
+        if nests {
+            reply.array(2);
+        }
+        write_cell(reply, member);
+        if plan.with_scores {
+            reply.score(score);
+        }
+    }
+    Ok(Next::Done)
+}
+
+fn store(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+    name: &str,
+    (combine, event): (Combine, Event),
+) -> Handled {
+    let plan = Plan::parse(args, name, (combine, Form::Stores), 2)?;
+    let (server, target) = (context.server, args.key(1));
+    let keys = std::iter::once(target).chain(plan.keys.iter().copied());
+    let mut shards = context.store.lock_keys(keys);
+    let sources = Sources::read(server, &mut shards, &plan.keys)?;
+    let all = plan.run(&sources, &mut shards);
+    let packed = Packed::sorted_set(&server.settings);
+    let is_packed = all.len() <= packed.entries
+        && all
+            .iter()
+            .all(|(_, member)| member.text_len() <= packed.value);
+    let mut builder = server.keyspace.builder(Kind::SortedSet, target.bytes);
+    for &(score, member) in &all {
+        // Where Redis holds the set packed there is no -0.
+        let score = if is_packed { score + 0.0 } else { score };
+        let added = builder.push(&scored(member, score, &mut [0; 8]));
+        debug_assert!(added.is_ok(), "each member comes once");
+    }
+    let len = all.len();
+    let mut shard = shards.of(target);
+    if len == 0 {
+        if shard.remove(target) {
+            shard.tell(Event::DEL, target);
+        }
+    } else {
+        let form = Packed::form_of(&server.settings, &builder);
+        let mut made = Detached::built(builder, form, None);
+        shard.write(target, New::detached(&mut made));
+        shard.tell(event, target);
+    }
+    drop(shard);
+    drop(shards);
+    context.reply.integer(len as i64);
+    Ok(Next::Done)
+}
+
+/// `ZUNION numkeys key [key ...] [WEIGHTS weight ...] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
+pub(super) fn zunion(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    answer(context, args, "zunion", Combine::Union)
+}
+
+/// `ZINTER numkeys key [key ...] [WEIGHTS weight ...] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
+pub(super) fn zinter(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    answer(context, args, "zinter", Combine::Intersection)
+}
+
+/// `ZDIFF numkeys key [key ...] [WITHSCORES]`
+pub(super) fn zdiff(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    answer(context, args, "zdiff", Combine::Difference)
+}
+
+/// `ZUNIONSTORE destination numkeys key [key ...] [WEIGHTS weight ...] [AGGREGATE SUM | MIN | MAX]`
+pub(super) fn zunionstore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let how = (Combine::Union, Event::ZUNIONSTORE);
+    store(context, args, "zunionstore", how)
+}
+
+/// `ZINTERSTORE destination numkeys key [key ...] [WEIGHTS weight ...] [AGGREGATE SUM | MIN | MAX]`
+pub(super) fn zinterstore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let how = (Combine::Intersection, Event::ZINTERSTORE);
+    store(context, args, "zinterstore", how)
+}
+
+/// `ZDIFFSTORE destination numkeys key [key ...]`
+pub(super) fn zdiffstore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let how = (Combine::Difference, Event::ZDIFFSTORE);
+    store(context, args, "zdiffstore", how)
+}
+
+/// `ZINTERCARD numkeys key [key ...] [LIMIT limit]`
+pub(super) fn zintercard(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let how = (Combine::Intersection, Form::Counts);
+    let plan = Plan::parse(args, "zintercard", how, 1)?;
+    let mut shards = context.store.lock_keys(plan.keys.iter().copied());
+    let sources = Sources::read(context.server, &mut shards, &plan.keys)?;
+    let found = plan.run(&sources, &mut shards).len().min(plan.limit);
+    drop(shards);
+    context.reply.integer(found as i64);
+    Ok(Next::Done)
+}
