@@ -62,6 +62,7 @@ fn fill(server: &Server) {
         }
         hashes(&mut bytes);
         sets(&mut bytes);
+        sorted_sets(&mut bytes);
     }
     bytes.extend(request(&[b"ECHO", b"the end"]));
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).expect("the server listens");
@@ -125,6 +126,29 @@ fn sets(bytes: &mut Vec<u8>) {
                 let expiry = (32_503_680_000_000 + number).to_string();
                 bytes.extend(request(&[b"PEXPIREAT", key.as_bytes(), expiry.as_bytes()]));
             }
+        }
+    }
+}
+
+/// Requests that make sorted sets of all sizes and shapes: scores of all kinds, long and many members.
+fn sorted_sets(bytes: &mut Vec<u8>) {
+    for (number, count) in [1, 2, 128, 129, 3000].into_iter().enumerate() {
+        let key = format!("scores:{number}");
+        for member in 0..count {
+            let score = match member % 5 {
+                0 => (member as i64 * -70_777).to_string(),
+                1 => format!("{}.{}", member, member * 7),
+                2 => format!("{member}e{}", member % 90),
+                3 => "inf".to_owned(),
+                _ => "-0.1".to_owned(),
+            };
+            let name = match member % 3 {
+                0 => member.to_string(),
+                1 if member % 50 == 1 => "long ".repeat(member * 10),
+                _ => format!("m\r\n:{member}"),
+            };
+            let words = [b"ZADD", key.as_bytes(), score.as_bytes(), name.as_bytes()];
+            bytes.extend(request(&words));
         }
     }
 }

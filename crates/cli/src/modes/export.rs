@@ -245,7 +245,8 @@ impl Export<'_> {
             _ => "value of another type".to_owned(),
         };
         Err(Failure::Other(format!(
-            "key {} in database {} is a {kind}, and only strings, hashes and sets are supported. \
+            "key {} in database {} is a {kind}, and only strings, hashes, sets and sorted sets are \
+             supported. \
              Nothing was saved; --skip-unsupported leaves out what cannot be.",
             quoted(key),
             self.database
@@ -264,7 +265,7 @@ impl Export<'_> {
         };
         let mut requests = Vec::with_capacity(2 * keys.len() + 2);
         for (key, form) in keys {
-            requests.push(vec![form.command(), key]);
+            requests.push(form.request(key));
             requests.push(vec![asks_expiry, key]);
         }
         if self.has_transactions {
@@ -357,6 +358,11 @@ impl Export<'_> {
             (Form::Set, Some(reply)) => match values::members(reply) {
                 Ok(members) if members.is_empty() => return Ok(()),
                 Ok(members) => values::write_set(&mut self.writer, key, &members, attributes),
+                Err(reply) => return Err(self.unexpected(key, &reply)),
+            },
+            (Form::SortedSet, Some(reply)) => match values::scores(reply) {
+                Ok(scores) if scores.is_empty() => return Ok(()),
+                Ok(scores) => values::write_scores(&mut self.writer, key, &scores, attributes),
                 Err(reply) => return Err(self.unexpected(key, &reply)),
             },
             (_, other) => return Err(self.unexpected(key, &other.unwrap_or(Value::Null))),

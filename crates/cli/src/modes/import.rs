@@ -148,6 +148,9 @@ impl Import {
                 Typed::Element(Element::String(member)) => {
                     self.add(|open| open.add_member(member))?;
                 }
+                Typed::Element(Element::Member { member, score }) => {
+                    self.add(|open| open.add_scored(member, score))?;
+                }
                 Typed::End => self.end_collection()?,
                 _ => {}
             }

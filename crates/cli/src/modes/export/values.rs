@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use rdb::packed::ListpackBuilder;
 use rdb::{Attributes, Collection, Element, Writer};
 use resp::Value;
-use resp::number::parse_i64;
+use resp::number::{parse_f64, parse_i64};
 
 use crate::failure::Result;
 use crate::limits::{EXPORT_FIELD_BYTES, EXPORT_PACKED_BYTES, EXPORT_PACKED_FIELDS, EXPORT_TIMES};
@@ -17,15 +17,17 @@ pub(super) enum Form {
     String,
     Hash,
     Set,
+    SortedSet,
 }
 
 impl Form {
-    /// The command that reads all of a value.
-    pub(super) fn command(self) -> &'static [u8] {
+    /// The request that reads all of the value of a key.
+    pub(super) fn request(self, key: &[u8]) -> Vec<&[u8]> {
         match self {
-            Form::String => b"GET",
-            Form::Hash => b"HGETALL",
-            Form::Set => b"SMEMBERS",
+            Form::String => vec![b"GET", key],
+            Form::Hash => vec![b"HGETALL", key],
+            Form::Set => vec![b"SMEMBERS", key],
+            Form::SortedSet => vec![b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"],
         }
     }
 }
@@ -54,6 +56,7 @@ pub(super) fn forms(session: &mut Session, keys: &[Vec<u8>]) -> Result<Vec<Reada
             Value::Error(text) if text.starts_with(b"WRONGTYPE") => {
                 others.push(vec![&b"HLEN"[..], key]);
                 others.push(vec![&b"SCARD"[..], key]);
+                others.push(vec![&b"ZCARD"[..], key]);
                 others.push(vec![&b"MEMORY"[..], b"USAGE", key]);
                 Readable::Unsupported
             }
@@ -68,11 +71,15 @@ pub(super) fn forms(session: &mut Session, keys: &[Vec<u8>]) -> Result<Vec<Reada
         let Readable::Unsupported = found else {
             continue;
         };
-        let (fields, members, memory) = (replies.next(), replies.next(), replies.next());
-        let (form, items) = match (fields, members) {
-            (Some(Value::Integer(fields)), _) => (Form::Hash, fields),
-            (_, Some(Value::Integer(members))) => (Form::Set, members),
-            _ => continue,
+        let counts = [replies.next(), replies.next(), replies.next()];
+        let memory = replies.next();
+        let forms = [Form::Hash, Form::Set, Form::SortedSet];
+        let found_form = forms.into_iter().zip(counts).find_map(|its| match its {
+            (form, Some(Value::Integer(items))) => Some((form, items)),
+            _ => None,
+        });
+        let Some((form, items)) = found_form else {
+            continue;
         };
         let bytes = match memory {
             Some(Value::Integer(bytes)) => bytes,
@@ -119,6 +126,51 @@ pub(super) fn write_set<W: Write>(
     writer.begin(key, Collection::Set, members.len() as u64, attributes)?;
     for member in members {
         writer.element(Element::String(member))?;
+    }
+    writer.end()
+}
+
+/// The members in the reply to ZRANGE, with their scores: in turn, or as pairs.
+///
+/// # Errors
+/// The reply has none; it is given back.
+pub(super) fn scores(reply: Value) -> std::result::Result<Vec<(Vec<u8>, f64)>, Value> {
+    let Value::Array(words) = reply else {
+        return Err(reply);
+    };
+    let mut words = words.into_iter().flat_map(|word| match word {
+        Value::Array(pair) => pair,
+        word => vec![word],
+    });
+    let mut scores = Vec::new();
+    while let Some(member) = words.next() {
+        let Value::Bulk(member) = member else {
+            return Err(member);
+        };
+        let score = match words.next() {
+            Some(Value::Double { value, .. }) => Some(value),
+            Some(Value::Bulk(text)) => parse_f64(&text),
+            _ => None,
+        };
+        scores.push((member, score.ok_or(Value::Null)?));
+    }
+    Ok(scores)
+}
+
+/// Writes a sorted set.
+///
+/// # Errors
+/// Those of the writer.
+pub(super) fn write_scores<W: Write>(
+    writer: &mut Writer<W>,
+    key: &[u8],
+    scores: &[(Vec<u8>, f64)],
+    attributes: Attributes,
+) -> io::Result<()> {
+    writer.begin(key, Collection::SortedSet, scores.len() as u64, attributes)?;
+    for (member, score) in scores {
+        let score = *score;
+        writer.element(Element::Member { member, score })?;
     }
     writer.end()
 }

@@ -1,11 +1,12 @@
-//! A hash or a set of an import: DEL, HSET or SADD with some items at a time, and PEXPIREAT, which every
-//! server knows. Fields that expire take HPEXPIREAT, which servers know since Redis 7.4; one that does not
-//! refuses the key.
+//! A hash or a set of an import, sorted or not: DEL, HSET, SADD or ZADD with some items at a time, and
+//! PEXPIREAT, which every server knows. Fields that expire take HPEXPIREAT, which servers know since Redis
+//! 7.4; one that does not refuses the key.
 //!
 //! Others may see a part of it until all of it is written. A collection of any size takes the memory of one
 //! batch, but in a cluster, where its requests may have to be sent again to another node.
 
 use resp::format_i64;
+use resp::number::{DOUBLE_TEXT_LEN, format_f64};
 
 use super::lanes::Lanes;
 use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_FIELDS};
@@ -15,7 +16,7 @@ pub(super) struct Collection {
     /// The lane of its key.
     pub(super) at: usize,
     expiry_ms: Option<i64>,
-    /// HSET or SADD and its arguments so far.
+    /// HSET, SADD or ZADD and its arguments so far.
     words: Vec<Vec<u8>>,
     bytes: usize,
     /// Those of the fields that expire, and when.
@@ -32,6 +33,7 @@ impl Collection {
     ) -> Collection {
         let command: &[u8] = match kind {
             rdb::Collection::Set => b"SADD",
+            rdb::Collection::SortedSet => b"ZADD",
             _ => b"HSET",
         };
         Collection {
@@ -57,6 +59,15 @@ impl Collection {
     pub(super) fn add_member(&mut self, member: &[u8]) -> bool {
         self.words.push(member.to_vec());
         self.bytes += member.len();
+        self.is_enough()
+    }
+
+    /// Adds a member with its score. Whether there are enough for a request.
+    pub(super) fn add_scored(&mut self, member: &[u8], score: f64) -> bool {
+        let mut digits = [0; DOUBLE_TEXT_LEN];
+        let score = format_f64(score, &mut digits);
+        self.words.extend([score.to_vec(), member.to_vec()]);
+        self.bytes += member.len() + score.len();
         self.is_enough()
     }
 

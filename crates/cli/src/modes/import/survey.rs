@@ -51,7 +51,8 @@ pub(super) fn survey(path: &Path, wanted: Option<u64>) -> Result<Survey> {
 fn describe(what: &Unsupported<'_>, database: u64) -> String {
     match what {
         Unsupported::Value { key, kind } => format!(
-            "key {} in database {database} is a {kind}, and only strings, hashes and sets are supported",
+            "key {} in database {database} is a {kind}, and only strings, hashes, sets and \
+             sorted sets are supported",
             quoted(key)
         ),
         Unsupported::Function(name) => {
@@ -73,7 +74,7 @@ pub(super) fn open(path: &Path, what: &'static str) -> Result<(TypedReader<File>
         )));
     }
     let mut reader = TypedReader::new(file, true).map_err(|error| unreadable(path, &error))?;
-    reader.only(&[Collection::Hash, Collection::Set]);
+    reader.only(&[Collection::Hash, Collection::Set, Collection::SortedSet]);
     reader.pass_unsupported();
     let bar = bar(
         facts.len(),
