@@ -39,9 +39,9 @@ pub(crate) fn rule(request: &Request) -> Rule {
             _,
         ) => Rule::Unordered,
         (b"HGETALL", _) => Rule::Pairs,
-        (b"RANDOMKEY" | b"HRANDFIELD" | b"SRANDMEMBER", _) => Rule::Chosen,
+        (b"RANDOMKEY" | b"HRANDFIELD" | b"SRANDMEMBER" | b"ZRANDMEMBER", _) => Rule::Chosen,
         (b"HELLO", _) => Rule::Hello,
-        (b"SCAN" | b"HSCAN" | b"SSCAN", _) => Rule::Page,
+        (b"SCAN" | b"HSCAN" | b"SSCAN" | b"ZSCAN", _) => Rule::Page,
         (b"COMMAND", b"INFO") => Rule::CommandInfo,
         _ => Rule::Exact,
     }
@@ -74,6 +74,17 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
             request.upper(1) == b"ENCODING"
                 && reference.bytes() == Some(b"hashtable")
                 && matches!(subject.bytes(), Some(b"listpack" | b"intset"))
+        },
+    },
+    Difference {
+        name: "ZRANK with a score",
+        reason: "ZRANK and ZREVRANK take WITHSCORE as in Redis 7.2; COMMAND tells the arity",
+        covers: |request, reference, subject| {
+            let is_it = |word: Vec<u8>| matches!(&word[..], b"ZRANK" | b"ZREVRANK");
+            let is_told = request.upper(0) == b"COMMAND" && is_it(request.upper(2));
+            let is_refused = matches!(reference, Value::Error(_));
+            let has_word = request.words.len() == 4 && *subject != Value::NullBulk;
+            is_told || (is_it(request.upper(0)) && has_word && is_refused)
         },
     },
     Difference {

@@ -93,7 +93,15 @@ impl Generator {
                 "COUNT" if self.chance(80) => self.rng.u8(1..30).to_string().into_bytes(),
                 "COUNT" => self.integer(),
                 _ => self
-                    .pick(&["string", "STRING", "list", "hash", "set", "nosuchtype"])
+                    .pick(&[
+                        "string",
+                        "STRING",
+                        "list",
+                        "hash",
+                        "set",
+                        "zset",
+                        "nosuchtype",
+                    ])
                     .into(),
             });
         }

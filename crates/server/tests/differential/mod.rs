@@ -11,8 +11,8 @@
 //! the letter is decided in `compare.rs`, which also holds the table of deliberate differences.
 //!
 //! Reading order: `request` and `words` (the vocabulary), `strings`, `keys`, `bits`, `hashes`, `sets`,
-//! `session` (the sentences), `stream` (the text), `pair`, `compare`, `run`, `walk`, `heard` and `scenarios`
-//! (the examination), `report`.
+//! `sorted_sets`, `session` (the sentences), `stream` (the text), `pair`, `compare`, `run`, `walk`, `heard`
+//! and `scenarios` (the examination), `report`.
 
 mod bits;
 mod compare;
@@ -26,6 +26,7 @@ mod run;
 mod scenarios;
 mod session;
 mod sets;
+mod sorted_sets;
 mod stream;
 mod strings;
 mod walk;
@@ -56,7 +57,10 @@ const COVERED: &str = "\
     MOVE OBJECT DBSIZE FLUSHDB FLUSHALL SWAPDB SELECT SETBIT GETBIT BITCOUNT BITPOS BITOP BITFIELD \
     BITFIELD_RO HSET HMSET HSETNX HDEL HGET HMGET HGETALL HKEYS HVALS HLEN HSTRLEN HEXISTS HINCRBY \
     HINCRBYFLOAT HRANDFIELD HSCAN SADD SREM SMOVE SISMEMBER SMISMEMBER SCARD SMEMBERS SINTER SUNION SDIFF \
-    SINTERSTORE SUNIONSTORE SDIFFSTORE SINTERCARD SPOP SRANDMEMBER SSCAN ECHO PING HELLO CLIENT COMMAND \
+    SINTERSTORE SUNIONSTORE SDIFFSTORE SINTERCARD SPOP SRANDMEMBER SSCAN ZADD ZINCRBY ZREM ZCARD ZSCORE \
+    ZMSCORE ZCOUNT ZLEXCOUNT ZRANGE ZREVRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYLEX \
+    ZRANGESTORE ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX ZPOPMIN ZPOPMAX ZMPOP ZUNION ZINTER ZDIFF \
+    ZUNIONSTORE ZINTERSTORE ZDIFFSTORE ZINTERCARD ZRANDMEMBER ZSCAN ECHO PING HELLO CLIENT COMMAND \
     CONFIG";
 
 fn environment(name: &str) -> Option<String> {

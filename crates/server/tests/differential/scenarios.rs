@@ -104,6 +104,7 @@ impl Run<'_> {
                     "GET",
                     "HGETALL",
                     "SMEMBERS",
+                    "ZCARD",
                     "PEXPIRETIME",
                     "TTL",
                     "OBJECT ENCODING",

@@ -112,8 +112,9 @@ impl Generator {
             0..=39 => self.string_request(),
             40..=63 => self.key_request(),
             64..=75 => self.bit_request(),
-            76..=87 => self.hash_request(),
-            _ => self.set_request(),
+            76..=83 => self.hash_request(),
+            84..=90 => self.set_request(),
+            _ => self.sorted_set_request(),
         }
     }
 
@@ -152,6 +153,12 @@ impl Generator {
             b"SRANDMEMBER" if sent.words.len() > 1 => {
                 Some(request("SMEMBERS").word(sent.words[1].clone()))
             }
+            b"ZRANDMEMBER" if sent.words.len() > 1 => Some(
+                request("ZRANGE")
+                    .word(sent.words[1].clone())
+                    .word("0")
+                    .word("-1"),
+            ),
             // The stream compares one protocol at a time; that HELLO changes it was seen in its reply.
             b"HELLO" => Some(request("HELLO").word(self.proto.number().to_string())),
             // A key set with a time that is over is counted until someone asks for it.
@@ -184,6 +191,15 @@ fn is_safe(request: &Request) -> bool {
         })
     };
     match &request.upper(0)[..] {
+        // Among members of different scores there are no ranges by name.
+        b"ZADD"
+            if request.words[1..]
+                .iter()
+                .any(|word| word.starts_with(b"byname")) =>
+        {
+            let mut scores = request.words[2..].chunks(2);
+            request.words[1].starts_with(b"byname") && scores.all(|pair| pair[0] == b"0")
+        }
         b"EXPIRE" | b"SETEX" => !is_number_in(2, &NEAR_S),
         b"PEXPIRE" | b"PSETEX" => !is_number_in(2, &NEAR_MS),
         b"SET" => has_safe_options(3),
@@ -192,7 +208,7 @@ fn is_safe(request: &Request) -> bool {
         b"SPOP" => request.words.len() > 2 && !is_number_in(2, &(1..=100_000)),
         b"SETRANGE" => !is_number_in(2, &HEAVY_BYTES),
         b"SETBIT" => !is_number_in(2, &HEAVY_BITS),
-        b"HRANDFIELD" | b"SRANDMEMBER" => !is_number_in(2, &HEAVY_COUNTS),
+        b"HRANDFIELD" | b"SRANDMEMBER" | b"ZRANDMEMBER" => !is_number_in(2, &HEAVY_COUNTS),
         b"BITFIELD" => (2..request.words.len()).all(|index| {
             // The value of its SET may be as large as it likes, but telling it apart is not worth the
             // trouble.

@@ -59,6 +59,9 @@ fn zero_if_nan(score: f64) -> f64 {
 /// A request: its keys and options.
 struct Plan<'a> {
     combine: Combine,
+    form: Form,
+    /// The argument at which the options begin.
+    options_at: usize,
     keys: Vec<Key<'a>>,
     weights: Vec<f64>,
     aggregate: Aggregate,
@@ -75,7 +78,7 @@ enum Form {
 }
 
 impl<'a> Plan<'a> {
-    /// `at`: the argument with the number of keys.
+    /// The keys. `at`: the argument with their number.
     fn parse(
         args: &Args<'a>,
         name: &str,
@@ -94,18 +97,21 @@ impl<'a> Plan<'a> {
         }
         let keys: Vec<Key<'a>> = (at..at + count).map(|at| args.key(at)).collect();
         at += count;
-        let plan = Plan {
+        Ok(Plan {
             combine,
+            form,
+            options_at: at,
             weights: vec![1.0; keys.len()],
             keys,
             aggregate: Aggregate::Sum,
             with_scores: false,
             limit: usize::MAX,
-        };
-        plan.with_options(args, form, at)
+        })
     }
 
-    fn with_options(mut self, args: &Args<'a>, form: Form, mut at: usize) -> Result<Self, Failure> {
+    /// Reads the options, which Redis looks at when it has seen the types of the keys.
+    fn take_options(&mut self, args: &Args<'a>) -> Result<(), Failure> {
+        let (form, mut at) = (self.form, self.options_at);
         let has_scores = form != Form::Counts && self.combine != Combine::Difference;
         while at < args.len() {
             let left = args.len() - at - 1;
@@ -138,7 +144,7 @@ impl<'a> Plan<'a> {
             }
             at += 1;
         }
-        Ok(self)
+        Ok(())
     }
 }
 
@@ -301,9 +307,10 @@ impl Plan<'_> {
 }
 
 fn answer(context: &mut Context<'_>, args: &Args<'_>, name: &str, combine: Combine) -> Handled {
-    let plan = Plan::parse(args, name, (combine, Form::Returns), 1)?;
+    let mut plan = Plan::parse(args, name, (combine, Form::Returns), 1)?;
     let mut shards = context.store.lock_keys(plan.keys.iter().copied());
     let sources = Sources::read(context.server, &mut shards, &plan.keys)?;
+    plan.take_options(args)?;
     let all = plan.run(&sources, &mut shards);
     drop(shards);
     let reply = &mut context.reply;
@@ -327,11 +334,12 @@ fn store(
     name: &str,
     (combine, event): (Combine, Event),
 ) -> Handled {
-    let plan = Plan::parse(args, name, (combine, Form::Stores), 2)?;
+    let mut plan = Plan::parse(args, name, (combine, Form::Stores), 2)?;
     let (server, target) = (context.server, args.key(1));
     let keys = std::iter::once(target).chain(plan.keys.iter().copied());
     let mut shards = context.store.lock_keys(keys);
     let sources = Sources::read(server, &mut shards, &plan.keys)?;
+    plan.take_options(args)?;
     let all = plan.run(&sources, &mut shards);
     let packed = Packed::sorted_set(&server.settings);
     let is_packed = all.len() <= packed.entries
@@ -399,9 +407,10 @@ pub(super) fn zdiffstore(context: &mut Context<'_>, args: &Args<'_>) -> Handled 
 /// `ZINTERCARD numkeys key [key ...] [LIMIT limit]`
 pub(super) fn zintercard(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let how = (Combine::Intersection, Form::Counts);
-    let plan = Plan::parse(args, "zintercard", how, 1)?;
+    let mut plan = Plan::parse(args, "zintercard", how, 1)?;
     let mut shards = context.store.lock_keys(plan.keys.iter().copied());
     let sources = Sources::read(context.server, &mut shards, &plan.keys)?;
+    plan.take_options(args)?;
     let found = plan.run(&sources, &mut shards).len().min(plan.limit);
     drop(shards);
     context.reply.integer(found as i64);
