@@ -271,15 +271,19 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A score of a sorted set: a double, in the digits of [`format_shortest`].
-    pub fn score(&mut self, value: f64) {
-        let mut buf = [0; DOUBLE_TEXT_LEN];
-        let text = format_shortest(value, &mut buf);
+    /// A double that is a text already.
+    pub fn double_text(&mut self, text: &[u8]) {
         if self.resp3() {
             put_line(self.out, b",", text);
         } else {
             self.bulk(text);
         }
+    }
+
+    /// A score of a sorted set: a double, in the digits of [`format_shortest`].
+    pub fn score(&mut self, value: f64) {
+        let mut buf = [0; DOUBLE_TEXT_LEN];
+        self.double_text(format_shortest(value, &mut buf));
     }
 
     /// A text for people, with its format: `txt` or `mkd`.

@@ -144,7 +144,7 @@ fn scores_request(random: &mut fastrand::Rng) -> String {
     let key = |random: &mut fastrand::Rng| format!("scores:{}", random.u32(..10));
     let (one, two) = (key(random), key(random));
     let (number, score) = (random.u32(..400), f64::from(random.i32(-200..200)) / 4.0);
-    match random.u32(..25) {
+    match random.u32(..29) {
         0..5 => format!(
             "ZADD {one} {score} {number} {} member:{number}",
             random.u32(..9)
@@ -172,7 +172,11 @@ fn scores_request(random: &mut fastrand::Rng) -> String {
         21 => format!("ZREMRANGEBYLEX {one} [many: [many:3"),
         22 => format!("ZUNIONSTORE {one} 2 {two} {one} WEIGHTS 1 0.5"),
         23 => format!("ZINTERSTORE {one} 2 {two} {one} AGGREGATE MAX"),
-        _ => format!("ZDIFFSTORE {one} 2 {two} {one}"),
+        24 => format!("ZDIFFSTORE {one} 2 {two} {one}"),
+        25 => format!("GEOADD places:{one} {score} {} {number}", score / 2.0),
+        26 => format!("GEOSEARCHSTORE {two} places:{one} FROMLONLAT 1 2 BYRADIUS 2000 km"),
+        27 => format!("GEORADIUS places:{one} 3 4 3000 km STORE {two}"),
+        _ => format!("GEORADIUSBYMEMBER places:{one} {number} 3000 km STOREDIST {two}"),
     }
 }
 

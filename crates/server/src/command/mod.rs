@@ -10,6 +10,7 @@ pub(crate) mod config;
 pub(crate) mod connection;
 mod cursor;
 pub(crate) mod deferred;
+pub(crate) mod geo;
 pub(crate) mod hash;
 mod items;
 pub(crate) mod key;

@@ -222,6 +222,7 @@ pub(crate) enum Group {
     Hash,
     Set,
     SortedSet,
+    Geo,
     Connection,
     PubSub,
     Server,
@@ -245,7 +246,6 @@ pub(crate) enum Begin {
     /// At this argument.
     Index(i32),
     /// Behind this word, looked for from this argument on.
-    #[cfg_attr(not(test), expect(dead_code, reason = "no command has such keys yet"))]
     Keyword(&'static str, i32),
 }
 

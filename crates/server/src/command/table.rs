@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use super::server::key_finder;
 use super::spec::{Begin, Find, Group, Handler, KeySpec, Spec, flag};
 use super::{
-    bitmap, config, connection, hash, key, pubsub, server, set, sorted_set, string, transaction,
+    bitmap, config, connection, geo, hash, key, pubsub, server, set, sorted_set, string,
+    transaction,
 };
 use crate::request::Args;
 
@@ -56,6 +57,7 @@ impl Command {
                 | Group::Hash
                 | Group::Set
                 | Group::SortedSet
+                | Group::Geo
                 | Group::Generic
         );
         let routing = Routing::of(spec, &full_name);
@@ -285,6 +287,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         sorted_set::COMMANDS,
         sorted_set::RANGES,
         sorted_set::COMBINES,
+        geo::COMMANDS,
         key::COMMANDS,
         connection::COMMANDS,
         pubsub::COMMANDS,

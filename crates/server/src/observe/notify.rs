@@ -72,6 +72,8 @@ events! {
     ZUNIONSTORE: SORTED_SET "zunionstore";
     ZINTERSTORE: SORTED_SET "zinterstore";
     ZDIFFSTORE: SORTED_SET "zdiffstore";
+    GEOSEARCHSTORE: SORTED_SET "geosearchstore";
+    GEORADIUSSTORE: SORTED_SET "georadiusstore";
     NEW: NEW "new";
     MISSED: MISSED "keymiss";
     EXPIRED: EXPIRED "expired";

@@ -16,6 +16,7 @@ const HASHES: u32 = 4;
 /// And of sets.
 const SETS: u32 = 4;
 const SORTED_SETS: u32 = 4;
+const PLACES: u32 = 2;
 /// Keys that no other request names.
 const SELDOM: u32 = 64;
 
@@ -506,6 +507,7 @@ impl Plan {
             ("h", HASHES),
             ("u", SETS),
             ("z", SORTED_SETS),
+            ("p", PLACES),
         ];
         if let Some((class, count)) = classes.iter().find(|(class, _)| *class == token) {
             let number = self.random.u32(..*count);

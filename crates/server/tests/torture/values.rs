@@ -65,7 +65,7 @@ pub(crate) fn halves_of(reply: &Value) -> Option<i64> {
         other => str::from_utf8(other.bytes()?).ok()?.parse().ok()?,
     };
     let halves = score * 2.0;
-    (halves.fract() == 0.0 && halves.abs() < 1e15).then_some(halves as i64)
+    (halves.fract() == 0.0 && halves.abs() < 1e17).then_some(halves as i64)
 }
 
 /// The members of a reply behind their scores, in its order: in turn, or as pairs.

@@ -90,6 +90,7 @@ fn category_of_group(spec: &Spec) -> Option<&'static str> {
         Group::Hash => Some("@hash"),
         Group::Set => Some("@set"),
         Group::SortedSet => Some("@sortedset"),
+        Group::Geo => Some("@geo"),
         Group::Connection => Some("@connection"),
         Group::Transactions => Some("@transaction"),
         Group::Server | Group::Cluster | Group::PubSub => None,

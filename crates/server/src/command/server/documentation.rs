@@ -100,6 +100,7 @@ fn group_name(group: Group) -> &'static str {
         Group::Hash => "hash",
         Group::Set => "set",
         Group::SortedSet => "sorted-set",
+        Group::Geo => "geo",
         Group::Connection => "connection",
         Group::PubSub => "pubsub",
         Group::Server => "server",

@@ -27,7 +27,11 @@ pub(crate) struct FoundKey {
 pub(crate) fn find(spec: &Spec, args: &[&[u8]]) -> Option<Vec<FoundKey>> {
     let mut found = Vec::new();
     for rule in spec.keys {
-        let (first, last, step) = range(rule, args, begin(rule, args)?)?;
+        // A word that is not there has no keys.
+        let Some(begin) = begin(rule, args) else {
+            continue;
+        };
+        let (first, last, step) = range(rule, args, begin)?;
         if last >= args.len() || last < first {
             return None;
         }
@@ -39,7 +43,7 @@ pub(crate) fn find(spec: &Spec, args: &[&[u8]]) -> Option<Vec<FoundKey>> {
         let positions = (first..=last).step_by(step);
         found.extend(positions.map(|at| FoundKey { at, flags }));
     }
-    Some(found)
+    (!found.is_empty() || spec.keys.is_empty()).then_some(found)
 }
 
 /// Whether there is an argument and it is this word, in any case.

@@ -1,5 +1,6 @@
 //! Commands that give scores and remove members: ZADD ZINCRBY ZREM.
 
+use keyspace::Key;
 use keyspace::collection::cell::Cell;
 use resp::number::parse_f64;
 
@@ -17,22 +18,22 @@ const SUM_NOT_A_NUMBER: Failure = Failure::of("ERR resulting score is not a numb
 
 /// The options of ZADD.
 #[derive(Clone, Copy, Default)]
-struct Options {
+pub(in crate::command) struct ScoreOptions {
     /// Members that are there stay as they are.
-    only_new: bool,
+    pub(in crate::command) only_new: bool,
     /// Members that are not there are not added.
-    only_present: bool,
+    pub(in crate::command) only_present: bool,
     only_greater: bool,
     only_less: bool,
-    counts_changes: bool,
+    pub(in crate::command) counts_changes: bool,
     /// The score is added to the one that the member has.
     adds: bool,
 }
 
-impl Options {
+impl ScoreOptions {
     /// The options, and where scores and members begin.
-    fn parse(args: &Args<'_>) -> Result<(Options, usize), Failure> {
-        let (mut options, mut at) = (Options::default(), 2);
+    fn parse(args: &Args<'_>) -> Result<(ScoreOptions, usize), Failure> {
+        let (mut options, mut at) = (ScoreOptions::default(), 2);
         while at < args.len() {
             let option = match () {
                 () if args.is(at, "NX") => &mut options.only_new,
@@ -50,7 +51,7 @@ impl Options {
         if left == 0 || !left.is_multiple_of(2) {
             return Err(failure::SYNTAX);
         }
-        let Options {
+        let ScoreOptions {
             only_new,
             only_greater,
             only_less,
@@ -83,7 +84,7 @@ enum Done {
 /// Gives a member a score, or adds to it. Returns the score that the member has then.
 fn put(
     edit: &mut SortedSetEdit<'_, '_>,
-    options: Options,
+    options: ScoreOptions,
     member: Cell<'_>,
     score: f64,
 ) -> Result<(Done, f64), Failure> {
@@ -119,25 +120,40 @@ fn score(args: &Args<'_>, at: usize) -> Result<f64, Failure> {
 ///
 /// Budget: one lookup of the key, two of each member, no allocation while the set keeps its size class.
 pub(super) fn zadd(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let (options, from) = Options::parse(args)?;
+    let (options, from) = ScoreOptions::parse(args)?;
     add(context, args, options, from)
 }
 
 /// `ZINCRBY key increment member`
 pub(super) fn zincrby(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let options = Options {
+    let options = ScoreOptions {
         adds: true,
-        ..Options::default()
+        ..ScoreOptions::default()
     };
     add(context, args, options, 2)
 }
 
-fn add(context: &mut Context<'_>, args: &Args<'_>, options: Options, from: usize) -> Handled {
-    for at in (from..args.len()).step_by(2) {
+fn add(context: &mut Context<'_>, args: &Args<'_>, options: ScoreOptions, from: usize) -> Handled {
+    let pairs = (from..args.len()).step_by(2);
+    for at in pairs.clone() {
         score(args, at)?;
         cell(args, at + 1)?;
     }
-    let (key, packed) = (args.key(1), Packed::sorted_set(&context.server.settings));
+    add_scores(context, args.key(1), options, pairs, |at| {
+        Ok((score(args, at)?, cell(args, at + 1)?))
+    })
+}
+
+/// Gives members of a key scores, and answers as ZADD does. `pair`: the score and the member that begin at an
+/// argument; both are valid.
+pub(in crate::command) fn add_scores<'a>(
+    context: &mut Context<'_>,
+    key: Key<'_>,
+    options: ScoreOptions,
+    pairs: impl Iterator<Item = usize>,
+    pair: impl Fn(usize) -> Result<(f64, Cell<'a>), Failure>,
+) -> Handled {
+    let packed = Packed::sorted_set(&context.server.settings);
     let event = if options.adds {
         Event::ZINCR
     } else {
@@ -155,8 +171,9 @@ fn add(context: &mut Context<'_>, args: &Args<'_>, options: Options, from: usize
     let (mut added, mut changed) = (0, 0);
     let mut last = None;
     shard.edit_items(key, event, packed, |edit: &mut SortedSetEdit<'_, '_>| {
-        for at in (from..args.len()).step_by(2) {
-            let (done, score) = put(edit, options, cell(args, at + 1)?, score(args, at)?)?;
+        for at in pairs {
+            let (score, member) = pair(at)?;
+            let (done, score) = put(edit, options, member, score)?;
             added += i64::from(done == Done::Added);
             changed += i64::from(done == Done::Changed);
             last = (done != Done::Left).then_some(score);

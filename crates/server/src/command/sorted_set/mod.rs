@@ -27,6 +27,7 @@ mod several_table;
 use super::spec::{Begin, Find};
 use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
 
+pub(super) use add::{ScoreOptions, add_scores};
 pub(crate) use range_table::RANGES;
 pub(crate) use several_table::COMBINES;
 

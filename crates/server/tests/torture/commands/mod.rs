@@ -9,13 +9,14 @@
 //!
 //! | word | stands for |
 //! |---|---|
-//! | `{v}` `{n}` `{b}` `{x}` `{h}` `{u}` `{z}` | a key of values, of small numbers, of big numbers, of short lives, of hashes, of sets, of sorted sets: each class has its own few names |
+//! | `{v}` `{n}` `{b}` `{x}` `{h}` `{u}` `{z}` `{p}` | a key of values, of small numbers, of big numbers, of short lives, of hashes, of sets, of sorted sets, of places: each class has its own few names |
 //! | `{vs}` `{pairs}` | several keys of values; several with texts |
 //! | `{text}` `{tail}` | bytes of all lengths; of few |
 //! | `{f}` `{fs}` `{fmany}` | a field of a hash; some fields; many |
 //! | `{fv}` `{fvmany}` | some fields with values; many, which make a tree of the hash |
 //! | `{m}` `{ms}` `{mmany}` | a member of a set; some members; many |
 //! | `{zm}` `{zms}` `{zs}` | a member of a sorted set; some members; a score |
+//! | `{gp}` | a place and a member |
 //! | `{zp}` `{zpmany}` | some scores with members; many, which make a tree of the sorted set |
 //! | `{fn}` `{fq}` | a field that has integers, quarters |
 //! | `{int}` `{big}` `{quarter}` | numbers |
@@ -166,6 +167,10 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("zpopmax", 8, &["{z}", "{z} 3", "{z} 200"], scores::zpopmax),
     keys("zmpop", 3, &["1 {z} MIN"], scores::zmpop),
     keys("zrangestore", 8, &["{z} {z} {zs} {zs} BYSCORE", "{z} {z} -20 10 BYSCORE"], scores::zrangestore),
+    keys("geoadd", 8, &["{p} {gp}", "{p} CH {gp}", "{p} NX {gp}"], scores::geoadd),
+    keys("geosearchstore", 3, &["{p} {p} FROMLONLAT 15 37 BYRADIUS 30000 km"], scores::geosearchstore),
+    keys("georadius", 2, &["{p} 15 37 30000 km STORE {p}"], scores::georadius),
+    keys("georadiusbymember", 1, &["{p} 1 0 m"], scores::georadiusbymember),
     keys("zunionstore", 6, &["{z} 2 {z} {z}", "{z} 3 {z} {u} {z}"], scores::zunionstore),
     keys("zinterstore", 4, &["{z} 2 {z} {z}", "{z} 2 {z} {u}"], scores::zinterstore),
     keys("zdiffstore", 4, &["{z} 2 {z} {z}", "{z} 2 {z} {u}"], scores::zdiffstore),

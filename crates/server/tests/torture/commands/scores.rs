@@ -13,6 +13,13 @@ const MANY_MEMBERS: u32 = 900;
 /// Scores are below this, in halves; some members share one.
 const SCORES: i64 = 60;
 
+/// Places, and the scores that they are.
+const PLACES: &[(&str, i64)] = &[
+    ("13.361389 38.115556", 3_479_099_956_230_698),
+    ("15.087269 37.502669", 3_479_447_370_796_909),
+    ("-122.27652 37.805186", 1_367_952_638_197_536),
+];
+
 /// A member: half of them are integers.
 fn member(number: u32) -> Arg {
     match number % 2 {
@@ -36,6 +43,11 @@ pub(crate) fn words(random: &mut fastrand::Rng, token: &str) -> Option<Vec<Arg>>
     };
     Some(match token {
         "zs" => vec![score(random)],
+        "gp" => {
+            let place = PLACES[random.usize(..PLACES.len())].0;
+            let words = place.split(' ').map(|word| Arg::word(word.to_owned()));
+            words.chain([member(random.u32(2..MEMBERS))]).collect()
+        }
         "zm" => vec![member(random.u32(..MEMBERS))],
         "zms" => (0..random.usize(1..6))
             .map(|_| member(random.u32(..MEMBERS)))
@@ -363,4 +375,57 @@ pub(super) fn zdiffstore(call: &mut Call<'_>) -> Expect {
 pub(super) fn zunion(call: &mut Call<'_>) -> Expect {
     let found = combined(call, call.args, union);
     found.map_or_else(wrong_type, |found| popped(ranked(&found)))
+}
+
+pub(super) fn geoadd(call: &mut Call<'_>) -> Expect {
+    let args = call.args;
+    let Some(mut found) = scores(call, &args[0]) else {
+        return wrong_type();
+    };
+    let (option, rest) = match args.len() {
+        4 => (None, &args[1..]),
+        _ => (Some(&args[1][..]), &args[2..]),
+    };
+    let place = [&rest[0][..], b" ", &rest[1]].concat();
+    let place = PLACES.iter().find(|(text, _)| text.as_bytes() == place);
+    let score = 2 * place.expect("shapes have such places").1;
+    let before = found.get(&rest[2]).copied();
+    if before.is_some() && option == Some(b"NX") || before == Some(score) {
+        return Expect::int(0);
+    }
+    found.insert(rest[2].clone(), score);
+    put(call, &args[0], found);
+    Expect::int(u8::from(before.is_none() || option == Some(b"CH")))
+}
+
+/// All members of a key go to another, whose expiry goes.
+fn store_all(call: &mut Call<'_>, from: &[u8], to: &[u8]) -> Expect {
+    let Some(found) = scores(call, from) else {
+        return wrong_type();
+    };
+    let len = found.len() as u64;
+    call.remove(to);
+    put(call, to, found);
+    Expect::int(len)
+}
+
+/// `target source` and a circle that is the earth
+pub(super) fn geosearchstore(call: &mut Call<'_>) -> Expect {
+    let args = call.args;
+    store_all(call, &args[1], &args[0])
+}
+
+/// `source longitude latitude radius km STORE target`, a circle that is the earth
+pub(super) fn georadius(call: &mut Call<'_>) -> Expect {
+    let args = call.args;
+    store_all(call, &args[0], &args[6])
+}
+
+/// Around a member that is nowhere.
+pub(super) fn georadiusbymember(call: &mut Call<'_>) -> Expect {
+    match scores(call, &call.args[0]) {
+        Some(found) if found.is_empty() => Expect::Is(Value::Array(Vec::new())),
+        Some(_) => Expect::Error("ERR could not decode"),
+        None => wrong_type(),
+    }
 }
