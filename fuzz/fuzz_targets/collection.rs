@@ -145,11 +145,13 @@ fn check(bytes: &[u8]) {
             assert_eq!(run.find(item.name), Some(index));
         }
     }
-    let mut buffer = [bytes, &[0xff; 64]].concat();
     let value = (run.flags() & PAIRS != 0).then_some(Cell::Int(1));
     let one = Item { name: Cell::Int(-77), value, expiry: Some(9) };
+    let growth = run.growth(&one, None);
+    let room = growth.unwrap_or_default().max(0) as usize;
+    let mut buffer = [bytes, &vec![0xff; room]].concat();
     let mut edited = RunMut::new(&mut buffer, bytes.len());
-    if run.growth(&one, None).is_some() && run.find(one.name).is_none() {
+    if growth.is_some() && run.find(one.name).is_none() {
         edited.insert(items.len() / 2, &one);
         Run::check(edited.run().bytes()).expect("it is one still");
         edited.remove(items.len() / 2);

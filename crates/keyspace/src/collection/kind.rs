@@ -6,12 +6,12 @@
 //! | kind | item | order key | in a leaf |
 //! |---|---|---|---|
 //! | [`Fields`] | field, value | hash of the field (64 bits), 0 | as they came, found by tag |
-//! | [`Members`] | member | an integer, or the hash (64 bits) + 1 | as they came, found by tag |
+//! | [`Members`] | member | an integer, or the hash (64 bits) + 1 | likewise; in order, if all are integers |
 //! | [`Scores`] | member, score | score, 8 bytes of member | in order |
 //! | [`Elements`] | element | none: found by rank alone | in order |
 
 use super::cell::{Cell, DECIMAL_MAX};
-use super::run::{Damage, EXPIRING, Item, PAIRS, Run, TAGGED};
+use super::run::{Damage, EXPIRING, INTEGERS, Item, PAIRS, Run, TAGGED};
 use crate::hash::Seed;
 
 /// See the module.
@@ -22,6 +22,8 @@ pub trait LeafKind {
     const IS_SORTED: bool;
     /// Items have order keys; else they are found by rank alone.
     const IS_KEYED: bool = true;
+    /// Leaves of integers alone are runs of integers. The order of integers is that of their order keys.
+    const HAS_INTEGERS: bool = false;
 
     /// The order key of an item.
     fn order(&self, item: &Item<'_>) -> u128;
@@ -39,7 +41,8 @@ pub trait LeafKind {
         to: Option<&Edge<'_>>,
     ) -> Result<Run<'a>, Damage> {
         let run = Run::check(bytes)?;
-        if run.flags() & !EXPIRING != Self::FLAGS {
+        let others = if Self::HAS_INTEGERS { INTEGERS } else { 0 };
+        if run.flags() & !(EXPIRING | others) != Self::FLAGS {
             return Err(Damage::Kind);
         }
         let (mut last, mut name) = (None, Vec::new());
@@ -143,6 +146,7 @@ impl Members {
 impl LeafKind for Members {
     const FLAGS: u8 = TAGGED;
     const IS_SORTED: bool = false;
+    const HAS_INTEGERS: bool = true;
 
     #[inline]
     fn order(&self, item: &Item<'_>) -> u128 {

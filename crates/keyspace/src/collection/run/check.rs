@@ -1,8 +1,8 @@
 //! Bytes from a disk or from a client: whether they are a run.
 
 use super::packed::{
-    BARE, EXPIRING, EXPIRY_LEN, FEW, GROUP, HEADER, ITEMS_MAX, PAIRS, Run, TAGGED, has_tags, tag,
-    tag_at,
+    BARE, EXPIRING, EXPIRY_LEN, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, PAIRS, Run, TAGGED,
+    has_tags, tag, tag_at,
 };
 use crate::collection::cell::{self, Cell};
 
@@ -21,7 +21,7 @@ pub enum Damage {
     Item,
     /// An expiry where the run says that there is none.
     Expiry,
-    /// Two items have one name.
+    /// Two items have one name, or integers do not ascend.
     Twice,
     /// It is a run, but not one of this kind of collection.
     Kind,
@@ -33,6 +33,9 @@ impl<'a> Run<'a> {
     /// A run from bytes of which nothing is known. Takes no more memory than twelve times theirs.
     pub fn check(bytes: &'a [u8]) -> Result<Run<'a>, Damage> {
         let header = bytes.first_chunk::<HEADER>().ok_or(Damage::Length)?;
+        if header[2] & INTEGERS != 0 {
+            return Run { bytes }.check_integers();
+        }
         if header[2] & !(TAGGED | PAIRS | EXPIRING | BARE) != 0 || header[3] != 0 {
             return Err(Damage::Flags);
         }
@@ -86,5 +89,20 @@ impl<'a> Run<'a> {
             }
         }
         Ok(run)
+    }
+
+    /// [`Run::check`] of bytes that have the flag of a run of integers.
+    fn check_integers(self) -> Result<Run<'a>, Damage> {
+        let integers = self.integers();
+        if self.flags() != TAGGED | INTEGERS || !(1..=8).contains(&integers.width()) {
+            return Err(Damage::Flags);
+        }
+        if !integers.has_its_length() || self.bytes.len() - self.items_at() > ITEMS_MAX {
+            return Err(Damage::Length);
+        }
+        match integers.ascend() {
+            true => Ok(self),
+            false => Err(Damage::Twice),
+        }
     }
 }

@@ -4,17 +4,20 @@
 //! edit at the end moves nothing but, for every eighth item, the items by one group; one in the middle
 //! moves what follows and finds the offsets of the later groups anew.
 
+use super::integers::{self, FIRST};
 use super::packed::{
-    BARE, EXPIRING, FEW, GROUP, HEADER, ITEMS_MAX, Item, OFFSET, PAIRS, Packed, Run, TAGS,
-    has_tags, stride, tag, tag_at,
+    BARE, EXPIRING, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, Item, OFFSET, PAIRS, Packed, Run,
+    TAGGED, TAGS, has_tags, stride, tag, tag_at,
 };
-use crate::collection::cell;
 
 impl Run<'_> {
     /// Bytes that the run grows by when it gets `item`, in place of the one at `replaced` or beside all
     /// others; `None` if a run cannot have so many.
     #[inline]
     pub fn growth(self, item: &Item<'_>, replaced: Option<usize>) -> Option<isize> {
+        if self.is_of_integers() {
+            return self.integers_growth(item, replaced);
+        }
         let count = self.count() + usize::from(replaced.is_none());
         let before = match replaced {
             Some(index) => {
@@ -30,11 +33,48 @@ impl Run<'_> {
         }
         let (before, flags) = (self.count(), self.flags());
         let groups = match flags & BARE {
-            // It gets all groups at once.
-            BARE if count > FEW => count.div_ceil(GROUP) * stride(flags & !BARE),
+            BARE if count > FEW => match self.all_integers(item) {
+                Some(all) => {
+                    let len = integers::size_of(all.len(), all[0], all[all.len() - 1]);
+                    return Some(len as isize - self.bytes.len() as isize);
+                }
+                // It gets all groups at once.
+                None => count.div_ceil(GROUP) * stride(flags & !BARE),
+            },
             _ => (count.div_ceil(GROUP) - before.div_ceil(GROUP)) * stride(flags),
         };
         Some(growth + groups as isize)
+    }
+
+    /// [`Run::growth`] of a run of integers.
+    fn integers_growth(self, item: &Item<'_>, replaced: Option<usize>) -> Option<isize> {
+        let count = self.count() + usize::from(replaced.is_none());
+        let (len, items) = match (item.integer(), replaced) {
+            (Some(_), Some(_)) => return Some(0),
+            (Some(integer), None) => {
+                let len = self.integers().len_with(integer);
+                (len, len - FIRST)
+            }
+            (None, _) => {
+                let all = self.iter().map(|item| item.size());
+                let gone = replaced.and_then(|index| self.get(index));
+                let items = all.sum::<usize>() + item.size() - gone.map_or(0, |gone| gone.size());
+                (Run::size_of(TAGGED, count, items), items)
+            }
+        };
+        let fits = count <= usize::from(u16::MAX) && items <= ITEMS_MAX;
+        fits.then(|| len as isize - self.bytes.len() as isize)
+    }
+
+    /// Of a bare run, which becomes one of integers with this item: all of them, ascending.
+    fn all_integers(self, item: &Item<'_>) -> Option<Vec<i64>> {
+        if self.flags() != TAGGED | BARE {
+            return None;
+        }
+        let items = self.iter().chain([*item]);
+        let mut all: Vec<_> = items.map(|item| item.integer()).collect::<Option<_>>()?;
+        all.sort_unstable();
+        Some(all)
     }
 }
 
@@ -90,6 +130,54 @@ impl<'a> RunMut<'a> {
         self.len = self.len.checked_add_signed(by).expect("inside the buffer");
     }
 
+    /// Gives a run of integers groups, as one of any names has.
+    #[cold]
+    fn make_groups_of_integers(&mut self) {
+        let run = self.run();
+        let items: usize = run.iter().map(|item| item.size()).sum();
+        let mut buffer = vec![0; Run::size_of(TAGGED, run.count(), items)];
+        buffer[..Run::EMPTY].copy_from_slice(&Run::empty(TAGGED));
+        RunMut::new(&mut buffer, Run::EMPTY).extend(run.packed());
+        self.become_copy(&buffer);
+    }
+
+    /// Takes these bytes, which are a run, in the place of its own.
+    fn become_copy(&mut self, run: &[u8]) {
+        self.bytes[..run.len()].copy_from_slice(run);
+        self.len = run.len();
+    }
+
+    /// Makes a run without items one for integers from the lowest to the highest.
+    pub(in crate::collection) fn begin_integers(&mut self, lowest: i64, highest: i64) {
+        debug_assert!(self.is_empty());
+        self.len = integers::begin(self.bytes, TAGGED | INTEGERS, lowest, highest);
+    }
+
+    /// Puts an item into a run of integers, or makes one with it, if it is an integer; whether it was. Else
+    /// the run is one that takes the item.
+    fn insert_integer(&mut self, item: &Item<'_>) -> bool {
+        let (run, count) = (self.run(), self.run().count());
+        if !run.is_of_integers() {
+            if count < FEW {
+                return false;
+            }
+            let all = run.all_integers(item);
+            match &all {
+                Some(all) => self.len = integers::write(self.bytes, TAGGED | INTEGERS, all),
+                None => self.make_groups(),
+            }
+            return all.is_some();
+        }
+        match item.integer() {
+            Some(integer) => {
+                self.len = integers::insert(self.bytes, self.len, integer);
+                self.set_count(count + 1);
+            }
+            None => self.make_groups_of_integers(),
+        }
+        item.integer().is_some()
+    }
+
     /// Gives a run without groups, which is about to have more than a few items, the groups of those that it
     /// has.
     #[cold]
@@ -134,14 +222,14 @@ impl<'a> RunMut<'a> {
         }
     }
 
-    /// Puts `item` before the one at `index`, or behind all others.
+    /// Puts `item` before the one at `index`, or behind all others; in a run of integers, where it belongs.
     ///
     /// # Panics
     /// If the buffer has not as much room as [`Run::growth`] says, or the item not as many cells as the
     /// run.
     pub fn insert(&mut self, index: usize, item: &Item<'_>) {
-        if self.run().flags() & BARE != 0 && self.run().count() == FEW {
-            self.make_groups();
+        if self.run().flags() & (BARE | INTEGERS) != 0 && self.insert_integer(item) {
+            return;
         }
         let (count, flags) = (self.run().count(), self.run().flags());
         assert!(index <= count && item.value.is_some() == (flags & PAIRS != 0));
@@ -196,6 +284,12 @@ impl<'a> RunMut<'a> {
     /// # Panics
     /// As [`RunMut::insert`].
     pub fn replace(&mut self, index: usize, item: &Item<'_>) {
+        if self.run().is_of_integers() {
+            match item.integer() {
+                Some(_) => return,
+                None => self.make_groups_of_integers(),
+            }
+        }
         let run = self.run();
         assert!(index < run.count() && item.value.is_some() == (run.flags() & PAIRS != 0));
         let start = run.start(index);
@@ -223,6 +317,11 @@ impl<'a> RunMut<'a> {
         let run = self.run();
         let (count, flags) = (run.count(), run.flags());
         assert!(index < count);
+        if run.is_of_integers() {
+            let end = run.integers().start(index + 1);
+            self.shift(end, -(run.integers().width() as isize));
+            return self.set_count(count - 1);
+        }
         let (items_at, start) = (run.items_at(), run.start(index));
         let end = run.item_end(start);
         let groups = match flags & BARE {
@@ -251,10 +350,13 @@ impl<'a> RunMut<'a> {
     /// Takes the items out that have expired at `now`, and shows each of them. Returns how many there were.
     pub fn remove_due(&mut self, now: u64, visit: &mut dyn FnMut(&Item<'_>)) -> usize {
         let run = self.run();
+        if run.is_of_integers() {
+            return 0;
+        }
         let (due, kept): (Vec<_>, Vec<_>) =
             run.packed().partition(|packed| packed.item.is_due(now));
         due.iter().for_each(|packed| visit(&packed.item));
-        let items = kept.iter().map(|packed| packed.bytes.len()).sum();
+        let items = kept.iter().map(Packed::size).sum();
         let flags = run.flags() & !EXPIRING;
         let mut buffer = vec![0; Run::size_of(flags, kept.len(), items)];
         buffer[..Run::EMPTY].copy_from_slice(&Run::empty(flags));
@@ -282,6 +384,9 @@ impl<'a> RunMut<'a> {
             return;
         }
         self.len = run.start(count);
+        if flags & INTEGERS != 0 {
+            return self.set_count(count);
+        }
         if has_tags(flags) {
             for gone in count..before.min(count.next_multiple_of(GROUP)) {
                 self.bytes[tag_at(flags, gone)] = 0;
@@ -307,14 +412,21 @@ impl<'a> RunMut<'a> {
     /// # Panics
     /// If the buffer has no room for them, or a run cannot have so many.
     pub fn append(&mut self, other: Run<'_>) {
+        if other.is_of_integers() && self.is_empty() {
+            return self.become_copy(other.bytes());
+        }
         self.extend(other.packed());
     }
 
-    /// Puts items of runs of the same flavour behind its own: their bytes are copied as they are.
+    /// Puts items of runs of the same flavour behind its own, integers where they belong: their bytes are
+    /// copied as they are.
     pub(in crate::collection) fn extend<'i>(
         &mut self,
         items: impl ExactSizeIterator<Item = Packed<'i>>,
     ) {
+        if self.run().is_of_integers() {
+            return items.for_each(|packed| self.insert(self.run().count(), &packed.item));
+        }
         let before = self.run().count();
         let count = before + items.len();
         if self.run().flags() & BARE != 0 && count > FEW {
@@ -330,13 +442,13 @@ impl<'a> RunMut<'a> {
             if index.is_multiple_of(GROUP) && flags & BARE == 0 {
                 self.set_offset(index / GROUP, at - items_at - more);
             }
-            self.bytes[at..at + item.bytes.len()].copy_from_slice(item.bytes);
-            self.len += item.bytes.len();
+            item.encode(&mut self.bytes[at..]);
+            self.len += item.size();
             if has_tags(flags) {
                 let known = Some(item.tag).filter(|&tag| tag != 0);
                 self.bytes[tag_at(flags, index)] = known.unwrap_or_else(|| tag(item.item.name));
             }
-            if item.bytes[0] == cell::EXPIRY {
+            if item.item.expiry.is_some() {
                 self.bytes[2] |= EXPIRING;
             }
         }

@@ -10,6 +10,7 @@
 //!         bit 1  pairs: an item has a name and a value; else a name alone
 //!         bit 2  expiring: items may have an expiry
 //!         bit 3  bare: there are at most 16 items and no groups
+//!         bit 5  integers: there are no cells, see `integers`
 //!  group  8 tags (if tagged; 0 where there is no item) and the offset of its first item, counted from the
 //!         first item's place: 10 bytes for eight items, or 2
 //!  item   0xc9 and 6 bytes of expiry (Unix, ms), if it has one; a cell; another cell, if pairs
@@ -21,20 +22,23 @@
 //! Overhead per item with fields and values below 128 bytes: 2 bytes of lengths, 1.25 of tag and offset;
 //! per run 4 bytes and the tags of the last group that are free. Integers take less than their text. A run
 //! that begins as a bare one has neither tags nor offsets: names are compared one by one, and an item is
-//! found by a walk. With the 17th item it gets its groups, and keeps them.
+//! found by a walk. With the 17th item it gets its groups, and keeps them; or it becomes a run of integers,
+//! if it has names alone and all are integers.
 //!
-//! A run knows no order: items stay where they were put. Foreign bytes become a run by [`Run::check`]
-//! alone. Offsets have 16 bits: a run of more than 8 items has at most 65,535 bytes of items.
+//! A run knows no order: items stay where they were put, but for integers in a run of these. Foreign
+//! bytes become a run by [`Run::check`] alone. Offsets have 16 bits: a run of more than 8 items has at most
+//! 65,535 bytes of items.
 //!
 //! Invariants: all that [`Run::check`] checks.
 
 mod check;
 mod edit;
+mod integers;
 mod packed;
 #[cfg(test)]
 mod tests;
 
 pub use check::Damage;
 pub use edit::RunMut;
-pub use packed::{BARE, EXPIRING, Item, Items, PAIRS, Run, TAGGED};
+pub use packed::{BARE, EXPIRING, INTEGERS, Item, Items, PAIRS, Run, TAGGED};
 pub(in crate::collection) use packed::{EXPIRY_LEN, Packed};

@@ -2,6 +2,7 @@
 
 use rapidhash::v3::{DEFAULT_RAPID_SECRETS, rapidhash_v3_inline};
 
+use super::integers::{self, BASE, Distances};
 use crate::collection::cell::{self, Cell};
 
 /// Groups have tags, and no two items have one name.
@@ -12,6 +13,8 @@ pub const PAIRS: u8 = 2;
 pub const EXPIRING: u8 = 4;
 /// There are no groups: at most [`FEW`] items, which are found by a walk.
 pub const BARE: u8 = 8;
+/// Items are integers, ascending, in as many bytes each: see `integers`.
+pub const INTEGERS: u8 = 32;
 
 /// Items up to which a run has no groups.
 pub(super) const FEW: usize = 16;
@@ -62,6 +65,19 @@ impl<'a> Item<'a> {
     /// The same with this expiry, or none.
     pub fn with_expiry(self, expiry: Option<u64>) -> Item<'a> {
         Item { expiry, ..self }
+    }
+
+    /// The integer that it is, if it is nothing more.
+    #[inline]
+    pub(in crate::collection) fn integer(&self) -> Option<i64> {
+        match self {
+            Item {
+                name: Cell::Int(integer),
+                value: None,
+                expiry: None,
+            } => Some(*integer),
+            _ => None,
+        }
     }
 
     /// The same with its bytes in a buffer of its own: what it was read from may change.
@@ -115,7 +131,8 @@ impl<'a> Item<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collection) struct Packed<'a> {
     pub(in crate::collection) item: Item<'a>,
-    pub(in crate::collection) bytes: &'a [u8],
+    /// Nothing, of an integer from a run of integers.
+    pub(super) bytes: &'a [u8],
     /// 0 if it is not known.
     pub(super) tag: u8,
 }
@@ -129,6 +146,24 @@ impl<'a> Packed<'a> {
             item,
             bytes: buffer,
             tag: tag(item.name),
+        }
+    }
+
+    /// Bytes that it takes where items have cells.
+    #[inline]
+    pub(in crate::collection) fn size(&self) -> usize {
+        match self.bytes {
+            [] => self.item.size(),
+            bytes => bytes.len(),
+        }
+    }
+
+    /// Writes its cells to the start of `into`.
+    #[inline]
+    pub(super) fn encode(&self, into: &mut [u8]) {
+        match self.bytes {
+            [] => self.item.encode(into),
+            bytes => into[..bytes.len()].copy_from_slice(bytes),
         }
     }
 }
@@ -160,7 +195,7 @@ fn zero_bytes(word: u64) -> u64 {
 /// Bytes of a group.
 #[inline]
 pub(super) const fn stride(flags: u8) -> usize {
-    match flags & (TAGGED | BARE) {
+    match flags & (TAGGED | BARE | INTEGERS) {
         0 => OFFSET,
         TAGGED => TAGS + OFFSET,
         _ => 0,
@@ -170,7 +205,16 @@ pub(super) const fn stride(flags: u8) -> usize {
 /// Whether groups have tags.
 #[inline]
 pub(super) const fn has_tags(flags: u8) -> bool {
-    flags & (TAGGED | BARE) == TAGGED
+    flags & (TAGGED | BARE | INTEGERS) == TAGGED
+}
+
+/// Bytes before the groups.
+#[inline]
+pub(super) const fn header(flags: u8) -> usize {
+    match flags & INTEGERS {
+        0 => HEADER,
+        _ => HEADER + BASE,
+    }
 }
 
 impl<'a> Run<'a> {
@@ -185,6 +229,15 @@ impl<'a> Run<'a> {
     /// Bytes of a run of so many items, whose cells and expiries take `items` bytes.
     pub(in crate::collection) fn size_of(flags: u8, count: usize, items: usize) -> usize {
         HEADER + count.div_ceil(GROUP) * stride(flags) + items
+    }
+
+    /// Bytes of a run of so many integers, from the lowest to the highest.
+    pub(in crate::collection) fn size_of_integers(
+        count: usize,
+        lowest: i64,
+        highest: i64,
+    ) -> usize {
+        integers::size_of(count, lowest, highest)
     }
 
     /// Bytes that an edit here, or [`Run::check`], left. Other bytes may panic later, no more.
@@ -212,7 +265,19 @@ impl<'a> Run<'a> {
         self.count() == 0
     }
 
-    /// [`TAGGED`], [`PAIRS`], [`EXPIRING`], [`BARE`].
+    /// Whether it is a run of integers.
+    #[inline]
+    pub(in crate::collection) fn is_of_integers(self) -> bool {
+        self.flags() & INTEGERS != 0
+    }
+
+    /// It as a run of integers.
+    #[inline]
+    pub(super) fn integers(self) -> Distances<'a> {
+        Distances(self.bytes)
+    }
+
+    /// [`TAGGED`], [`PAIRS`], [`EXPIRING`], [`BARE`], [`INTEGERS`].
     #[inline]
     pub fn flags(self) -> u8 {
         self.bytes[2]
@@ -221,7 +286,7 @@ impl<'a> Run<'a> {
     /// Where the items begin.
     #[inline]
     pub(super) fn items_at(self) -> usize {
-        HEADER + self.count().div_ceil(GROUP) * stride(self.flags())
+        header(self.flags()) + self.count().div_ceil(GROUP) * stride(self.flags())
     }
 
     #[inline]
@@ -243,7 +308,7 @@ impl<'a> Run<'a> {
         usize::from(u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]))
     }
 
-    /// Where the item at `at` ends.
+    /// Where the item at `at` ends, where items have cells.
     #[inline]
     pub(super) fn item_end(self, mut at: usize) -> usize {
         if self.bytes[at] == cell::EXPIRY {
@@ -262,9 +327,10 @@ impl<'a> Run<'a> {
         if index == self.count() {
             return self.bytes.len();
         }
-        let (mut at, steps) = match self.flags() & BARE {
+        let (mut at, steps) = match self.flags() & (BARE | INTEGERS) {
             0 => (self.items_at() + self.offset(index / GROUP), index % GROUP),
-            _ => (HEADER, index),
+            BARE => (HEADER, index),
+            _ => return self.integers().start(index),
         };
         for _ in 0..steps {
             at = self.item_end(at);
@@ -272,6 +338,7 @@ impl<'a> Run<'a> {
         at
     }
 
+    /// The item at `at`, where items have cells.
     #[inline]
     pub(super) fn item_at(self, at: usize) -> (Item<'a>, usize) {
         let (mut expiry, mut name_at) = (None, at);
@@ -295,10 +362,21 @@ impl<'a> Run<'a> {
         )
     }
 
+    /// The item at `at`, and where it ends, in a run of any flavour.
+    #[inline]
+    fn any_item_at(self, at: usize) -> (Item<'a>, usize) {
+        if self.is_of_integers() {
+            let integers = self.integers();
+            let item = Item::single(Cell::Int(integers.at(at)));
+            return (item, at + integers.width());
+        }
+        self.item_at(at)
+    }
+
     /// The item of an index.
     #[inline]
     pub fn get(self, index: usize) -> Option<Item<'a>> {
-        (index < self.count()).then(|| self.item_at(self.start(index)).0)
+        (index < self.count()).then(|| self.any_item_at(self.start(index)).0)
     }
 
     /// The index of an item by its name.
@@ -330,6 +408,13 @@ impl<'a> Run<'a> {
 
     /// [`Run::lookup`] where there are no tags.
     fn walk_to(self, name: Cell<'_>) -> Option<(usize, Item<'a>)> {
+        if self.is_of_integers() {
+            let Cell::Int(integer) = name else {
+                return None;
+            };
+            let index = self.integers().find(integer).ok()?;
+            return Some((index, Item::single(Cell::Int(integer))));
+        }
         let mut at = self.items_at();
         for index in 0..self.count() {
             let name_at = match self.bytes[at] {
@@ -354,6 +439,10 @@ impl<'a> Run<'a> {
     /// second argument of `visit` says whether it is a name. A third of the instructions of [`Run::iter`].
     #[inline]
     pub fn cells(self, mut visit: impl FnMut(Cell<'a>, bool)) {
+        if self.is_of_integers() {
+            let integers = self.integers();
+            return (0..self.count()).for_each(|index| visit(Cell::Int(integers.get(index)), true));
+        }
         let (bytes, has_values) = (self.bytes, self.flags() & PAIRS != 0);
         let mut at = self.items_at();
         while at < bytes.len() {
@@ -388,17 +477,17 @@ impl<'a> Run<'a> {
         let (flags, mut at) = (self.flags(), self.start(0));
         (0..self.count()).map(move |index| {
             let start = at;
-            let (item, end) = self.item_at(start);
+            let (item, end) = self.any_item_at(start);
             at = end;
             let tag = match has_tags(flags) {
                 true => self.bytes[tag_at(flags, index)],
                 false => 0,
             };
-            Packed {
-                item,
-                bytes: &self.bytes[start..end],
-                tag,
-            }
+            let bytes = match flags & INTEGERS {
+                0 => &self.bytes[start..end],
+                _ => &[],
+            };
+            Packed { item, bytes, tag }
         })
     }
 
@@ -463,7 +552,7 @@ impl<'a> Iterator for Items<'a> {
             return None;
         }
         self.left -= 1;
-        let (item, end) = self.run.item_at(self.at);
+        let (item, end) = self.run.any_item_at(self.at);
         self.at = end;
         Some(item)
     }

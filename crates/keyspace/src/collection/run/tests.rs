@@ -163,6 +163,133 @@ fn a_run_is_like_a_vector() {
     }
 }
 
+/// A run of integers has what a set of them has, ascending, whatever their range, also when a text comes
+/// among them.
+#[test]
+fn integers_are_kept_in_order() {
+    let mut random = fastrand::Rng::with_seed(5);
+    let (mut of_integers, mut of_cells) = (0, 0);
+    for round in 0..400 {
+        let mut buffer = Buffer::new(TAGGED | BARE);
+        let mut model = std::collections::BTreeSet::new();
+        let bits = random.u32(1..=64);
+        let middle = random.i64(..);
+        for step in 0..random.usize(20..300) {
+            let far = random.i64(..) >> (64 - bits);
+            let integer = middle.wrapping_add(far);
+            let item = Item::single(Cell::Int(integer));
+            let found = buffer.run().find(item.name);
+            assert_eq!(found.is_some(), model.contains(&integer));
+            match found {
+                Some(index) if random.bool() => {
+                    buffer.remove(index);
+                    model.remove(&integer);
+                }
+                Some(index) => buffer.replace(index, &item),
+                None => {
+                    let count = buffer.run().count();
+                    buffer.insert(count, &item);
+                    model.insert(integer);
+                }
+            }
+            let run = Run::check(&buffer.bytes[..buffer.len]).expect("an edit leaves a run");
+            let found = run.iter().map(|item| item.name);
+            let wanted = model.iter().map(|&integer| Cell::Int(integer));
+            assert_eq!(run.count(), model.len());
+            if !run.is_of_integers() {
+                assert!(run.count() <= 16, "{round}, {step}");
+                continue;
+            }
+            assert!(found.eq(wanted.clone()));
+            let mut cells = Vec::new();
+            run.cells(|cell, is_name| cells.push((cell, is_name)));
+            assert!(cells.into_iter().eq(wanted.map(|cell| (cell, true))));
+            let absent = middle.wrapping_add(random.i64(..) >> (64 - bits));
+            assert_eq!(
+                run.find(Cell::Int(absent)).is_some(),
+                model.contains(&absent)
+            );
+            assert_eq!(run.find(Cell::Bytes(b"text")), None);
+        }
+        let text = Item::single(Cell::Bytes(b"text"));
+        if buffer.run().is_of_integers() && buffer.run().growth(&text, None).is_some() {
+            of_integers += 1;
+            let count = buffer.run().count();
+            buffer.insert(count, &text);
+            let run = Run::check(&buffer.bytes[..buffer.len]).expect("it is one still");
+            let wanted = model.iter().map(|&integer| Cell::Int(integer));
+            let found = run.iter().map(|item| item.name);
+            assert!(found.eq(wanted.chain([text.name])));
+            assert!(!run.is_of_integers());
+        } else {
+            of_cells += 1;
+        }
+    }
+    assert!(
+        of_integers > 100 && of_cells > 0,
+        "{of_integers} {of_cells}"
+    );
+}
+
+/// 100 integers of 32 bits: no more than 3 bytes each beyond their own 4, with a key of 16 bytes.
+#[test]
+fn a_run_of_integers_is_small() {
+    let mut buffer = Buffer::new(TAGGED | BARE);
+    for index in 0..100_u32 {
+        let integer = i64::from(index.wrapping_mul(2_654_435_761));
+        buffer.insert(index as usize, &Item::single(Cell::Int(integer)));
+    }
+    let entry = crate::heap::class_size(8 + 16 + buffer.len);
+    assert!(entry - 16 <= 700, "{entry}");
+    println!("{} bytes, {entry} as an entry", buffer.len);
+}
+
+#[test]
+fn bytes_that_are_no_run_of_integers() {
+    let mut buffer = Buffer::new(TAGGED | BARE);
+    for index in 0..17 {
+        buffer.insert(index, &Item::single(Cell::Int(index as i64 * 100 - 50)));
+    }
+    let good = buffer.run().bytes().to_vec();
+    assert_eq!(
+        (good[2], good[3], good.len()),
+        (TAGGED | INTEGERS, 2, 12 + 17 * 2)
+    );
+    let changed = |at: usize, value: u8| {
+        let mut bytes = good.clone();
+        bytes[at] = value;
+        Run::check(&bytes).map(|run| run.count())
+    };
+    assert_eq!(changed(0, 16), Err(Damage::Length));
+    for flags in [
+        INTEGERS,
+        INTEGERS | TAGGED | PAIRS,
+        INTEGERS | TAGGED | BARE,
+    ] {
+        assert_eq!(changed(2, flags), Err(Damage::Flags));
+    }
+    assert_eq!(changed(2, INTEGERS | TAGGED | EXPIRING), Err(Damage::Flags));
+    assert_eq!(changed(3, 0), Err(Damage::Flags));
+    assert_eq!(changed(3, 9), Err(Damage::Flags));
+    assert_eq!(changed(3, 1), Err(Damage::Length));
+    // The second is what the first is; then less.
+    assert_eq!(changed(14, 0), Err(Damage::Twice));
+    assert_eq!(changed(12, 101), Err(Damage::Twice));
+    // The base is the highest integer there is.
+    let mut bytes = good.clone();
+    bytes[4..12].copy_from_slice(&i64::MAX.to_le_bytes());
+    assert_eq!(Run::check(&bytes).map(|_| ()), Err(Damage::Twice));
+    for cut in 0..good.len() {
+        assert!(Run::check(&good[..cut]).is_err());
+    }
+    let mut empty = buffer;
+    (0..17).for_each(|_| empty.remove(0));
+    assert_eq!(Run::check(empty.run().bytes()).map(Run::count), Ok(0));
+    empty.insert(0, &Item::single(Cell::Int(i64::MIN)));
+    empty.insert(1, &Item::single(Cell::Int(i64::MAX)));
+    assert_eq!(Run::check(empty.run().bytes()).map(Run::count), Ok(2));
+}
+
 #[test]
 fn one_run_behind_another() {
     let mut random = fastrand::Rng::with_seed(7);

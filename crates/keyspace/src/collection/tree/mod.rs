@@ -60,6 +60,7 @@ mod deadlines;
 mod due;
 mod edit;
 mod expire;
+mod fill;
 mod shape;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::base::Tree;
+use super::fill::{integers_size, joined, leaf_size};
 use crate::collection::cell::DECIMAL_MAX;
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::node::{Base, CHILDREN_MAX, Child, Node};
@@ -36,7 +37,9 @@ pub(super) enum Cut {
 struct Cutter<'p> {
     flags: u8,
     leaf_max: usize,
-    orders: &'p [u128],
+    /// Leaves of integers alone are shorter.
+    has_integers: bool,
+    pieces: &'p [Piece<'p>],
     /// Bytes of all pieces before one.
     sums: Vec<usize>,
     out: Vec<Range<usize>>,
@@ -45,7 +48,14 @@ struct Cutter<'p> {
 impl Cutter<'_> {
     fn fits(&self, pieces: &Range<usize>) -> bool {
         let items = self.sums[pieces.end] - self.sums[pieces.start];
-        pieces.len() == 1 || Run::size_of(self.flags, pieces.len(), items) <= self.leaf_max
+        if pieces.len() == 1 || Run::size_of(self.flags, pieces.len(), items) <= self.leaf_max {
+            return true;
+        }
+        let pieces = self.pieces[pieces.clone()].iter();
+        let integers = self
+            .has_integers
+            .then(|| integers_size(pieces.map(|piece| piece.packed)));
+        integers.flatten().is_some_and(|size| size <= self.leaf_max)
     }
 
     /// The place near the middle where the bytes on both sides differ least; where order keys differ, if
@@ -60,7 +70,7 @@ impl Cutter<'_> {
             };
         let middle = nearer.clamp(pieces.start + 1, pieces.end - 1);
         let near = pieces.len() / 4;
-        let differs = |at: &usize| self.orders[at - 1] != self.orders[*at];
+        let differs = |at: &usize| self.pieces[at - 1].order != self.pieces[*at].order;
         let places = (0..=near).flat_map(|by| [middle.saturating_sub(by), middle + by]);
         let inside = places.filter(|&at| at > pieces.start && at < pieces.end);
         inside.into_iter().find(differs).unwrap_or(middle)
@@ -150,15 +160,15 @@ impl<K: LeafKind> Tree<K> {
         let mut sums = Vec::with_capacity(pieces.len() + 1);
         sums.push(0);
         sums.extend(pieces.iter().map(|piece| {
-            sum += piece.packed.bytes.len();
+            sum += piece.packed.size();
             sum
         }));
-        let orders: Vec<_> = pieces.iter().map(|piece| piece.order).collect();
         let (flags, leaf_max) = (K::FLAGS, self.leaf_max());
         let mut cutter = Cutter {
             flags,
             leaf_max,
-            orders: &orders,
+            has_integers: K::HAS_INTEGERS,
+            pieces,
             sums,
             out: Vec::new(),
         };
@@ -192,10 +202,8 @@ impl<K: LeafKind> Tree<K> {
                 }
                 Some(_) => (first.order, &b""[..]),
             };
-            let items = cutter.sums[range.end] - cutter.sums[range.start];
-            let leaf = self.new_leaf(fence, Run::size_of(K::FLAGS, range.len(), items));
             let part = pieces[range.clone()].iter();
-            leaf.edit(|run| run.extend(part.map(|piece| piece.packed)));
+            let leaf = self.leaf_of(fence, part.map(|piece| piece.packed));
             leaf.set_base(shares.next(range.len()));
             deadlines.extend(self.deadline_of(leaf.run()));
             children.push(Child {
@@ -415,15 +423,25 @@ impl<K: LeafKind> Tree<K> {
             self.give_up(other.node);
             return true;
         }
-        let size = first.bytes().len() + second.bytes().len();
+        let items = joined(first, second);
+        let size = match &items {
+            Some(items) => leaf_size::<K>(items),
+            None => first.bytes().len() + second.bytes().len(),
+        };
         if size > self.leaf_max() * 3 / 4 && !first.is_empty() {
             return false;
         }
-        let leaf = self.new_leaf(one.node.fence(), size);
-        leaf.edit(|run| {
-            run.append(first);
-            run.append(second);
-        });
+        let leaf = match items {
+            Some(items) => self.leaf_of(one.node.fence(), items.into_iter()),
+            None => {
+                let leaf = self.new_leaf(one.node.fence(), size);
+                leaf.edit(|run| {
+                    run.append(first);
+                    run.append(second);
+                });
+                leaf
+            }
+        };
         leaf.set_base(self.older(one.node.base(), other.node.base()));
         let merged = Child {
             order: one.order,
@@ -490,11 +508,8 @@ impl<K: LeafKind> Tree<K> {
         if kept.len() == run.count() {
             return child;
         }
-        let items = kept.iter().map(|packed| packed.bytes.len()).sum();
-        let room = Run::size_of(K::FLAGS, kept.len(), items);
         let count = kept.len() as u64;
-        let leaf = self.new_leaf(child.node.fence(), room);
-        leaf.edit(|run| run.extend(kept.into_iter()));
+        let leaf = self.leaf_of(child.node.fence(), kept.into_iter());
         leaf.set_base(child.node.base());
         self.give_up(child.node);
         Child {
