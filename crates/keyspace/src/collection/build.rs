@@ -5,8 +5,9 @@
 
 use super::any::{Collection, place_in_run, run_flags};
 use super::cell::Cell;
+use super::kind::Members;
 use super::run::{BARE, Item, Run, RunMut};
-use super::tree::Put;
+use super::tree::{Gathered, Put};
 use crate::entry::Kind;
 use crate::hash::Seed;
 
@@ -21,8 +22,12 @@ pub struct Builder {
     small_bytes: usize,
     /// Bytes of the leaves of a tree.
     leaf_max: usize,
-    seed: Seed,
+    /// The order of a set; of others its seed alone counts.
+    members: Members,
     items: Built,
+    /// Of a set whose members come once: all of them, when they do not fit into a run.
+    gathered: Option<Gathered>,
+    is_distinct: bool,
     /// Bytes of the longest name, or value of a field.
     longest: usize,
     /// Whether all names are integers.
@@ -50,11 +55,19 @@ impl Builder {
             kind,
             small_bytes,
             leaf_max,
-            seed,
+            members: Members { seed },
             items: Built::Run(buffer, Run::EMPTY),
+            gathered: None,
+            is_distinct: false,
             longest: 0,
             is_numeric: true,
         }
+    }
+
+    /// Says that each member of a set comes once: a large one is made in one pass.
+    pub fn distinct(mut self) -> Builder {
+        self.is_distinct = self.kind == Kind::Set;
+        self
     }
 
     /// Adds an item: a field with its value, or a member.
@@ -67,6 +80,10 @@ impl Builder {
         let lengths = cells.into_iter().flatten().map(Cell::text_len);
         self.longest = lengths.fold(self.longest, usize::max);
         self.is_numeric &= matches!(item.name, Cell::Int(_));
+        if let Some(gathered) = &mut self.gathered {
+            gathered.push(&self.members, item.name);
+            return Ok(());
+        }
         let (buffer, len) = match &mut self.items {
             Built::Run(buffer, len) => (buffer, len),
             Built::Tree(tree) => return added(tree, item),
@@ -78,7 +95,14 @@ impl Builder {
         let (place, growth) = (place_in_run(self.kind, run, item), run.growth(item, None));
         let new_len = growth.map(|growth| len.saturating_add_signed(growth));
         let Some(new_len) = new_len.filter(|&new_len| new_len <= self.small_bytes) else {
-            let seed = self.seed.clone();
+            if self.is_distinct {
+                let mut gathered = Gathered::default();
+                let all = run.iter().chain([*item]);
+                all.for_each(|item| gathered.push(&self.members, item.name));
+                self.gathered = Some(gathered);
+                return Ok(());
+            }
+            let seed = self.members.seed.clone();
             let mut tree = Collection::new(self.kind, seed, self.leaf_max);
             run.iter().try_for_each(|item| added(&mut tree, &item))?;
             added(&mut tree, item)?;
@@ -100,6 +124,9 @@ impl Builder {
 
     /// How many items there are.
     pub fn len(&self) -> u64 {
+        if let Some(gathered) = &self.gathered {
+            return gathered.len() as u64;
+        }
         match &self.items {
             Built::Run(buffer, len) => Run::trusted(&buffer[..*len]).count() as u64,
             Built::Tree(tree) => tree.count(),
@@ -136,6 +163,10 @@ impl Builder {
     }
 
     pub(crate) fn finish(self) -> Built {
+        if let Some(gathered) = self.gathered {
+            let tree = gathered.finish(self.members, self.leaf_max);
+            return Built::Tree(Box::new(Collection::Set(tree)));
+        }
         match self.items {
             Built::Run(mut buffer, len) => {
                 buffer.truncate(len);

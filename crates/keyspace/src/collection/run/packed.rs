@@ -131,7 +131,7 @@ impl<'a> Item<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(in crate::collection) struct Packed<'a> {
     pub(in crate::collection) item: Item<'a>,
-    /// Nothing, of an integer from a run of integers.
+    /// Nothing, of an item that was in no cells.
     pub(super) bytes: &'a [u8],
     /// 0 if it is not known.
     pub(super) tag: u8,
@@ -147,6 +147,12 @@ impl<'a> Packed<'a> {
             bytes: buffer,
             tag: tag(item.name),
         }
+    }
+
+    /// An item that is in no run.
+    pub(in crate::collection) fn loose(item: Item<'a>) -> Packed<'a> {
+        let (bytes, tag) = (&[][..], 0);
+        Packed { item, bytes, tag }
     }
 
     /// Bytes that it takes where items have cells.

@@ -55,27 +55,32 @@ impl<K: LeafKind> Tree<K> {
             let (order, count) = (start.order, run.count() as u64);
             level.push(Child { order, node, count });
         }
-        if level.is_empty() {
-            return tree;
+        tree.raise(level);
+        if expires {
+            tree.find_deadlines();
         }
-        tree.count = level.iter().map(|leaf| leaf.count).sum();
+        tree
+    }
+
+    /// Puts these leaves, in order, into a tree that has none.
+    pub(super) fn raise(&mut self, mut level: Vec<Child>) {
+        if level.is_empty() {
+            return;
+        }
+        self.count = level.iter().map(|leaf| leaf.count).sum();
         while level.len() > 1 {
             // Nodes of about the same number of children, as few nodes as possible.
             let nodes = level.len().div_ceil(CHILDREN_MAX);
             let most = level.len().div_ceil(nodes);
             let above = level.chunks(most).map(|children| Child {
                 order: children[0].order,
-                node: tree.new_inner(children),
+                node: self.new_inner(children),
                 count: children.iter().map(|child| child.count).sum(),
             });
             level = above.collect();
-            tree.height += 1;
+            self.height += 1;
         }
-        let empty = std::mem::replace(&mut tree.root, level[0].node);
-        tree.give_up(empty);
-        if expires {
-            tree.find_deadlines();
-        }
-        tree
+        let empty = std::mem::replace(&mut self.root, level[0].node);
+        self.give_up(empty);
     }
 }

@@ -61,6 +61,7 @@ mod due;
 mod edit;
 mod expire;
 mod fill;
+mod members;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -70,3 +71,4 @@ pub use base::{LEAF_MAX, Tree};
 pub use build::Leaf;
 pub use cold::Leaving;
 pub use edit::Put;
+pub(in crate::collection) use members::Gathered;

@@ -117,7 +117,7 @@ fn store(context: &mut Context<'_>, args: &Args<'_>, combine: Combine, event: Ev
     let (server, target) = (context.server, args.key(1));
     let mut shards = context.store.lock_keys(args.keys());
     let sources = Sources::read(server, &mut shards, args.keys().skip(1))?;
-    let mut builder = server.keyspace.builder(Kind::Set, target.bytes);
+    let mut builder = server.keyspace.builder(Kind::Set, target.bytes).distinct();
     for name in combine(&sources) {
         let added = builder.push(&Item::single(name));
         debug_assert!(added.is_ok(), "each member comes once");
