@@ -1,5 +1,5 @@
-//! Hashes and sets as bytes: payloads that go from one server to another and back, and snapshots of large
-//! hashes.
+//! Hashes, sets and sorted sets as bytes: payloads that go from one server to another and back, and snapshots
+//! of large hashes.
 //!
 //! Hashes in snapshots that another program loads are in `snapshots.rs`.
 
@@ -27,7 +27,7 @@ fn bulk(value: Value) -> Vec<u8> {
     }
 }
 
-/// Makes hashes, sets and strings of all sizes. Returns their names.
+/// Makes hashes, sets, sorted sets and strings of all sizes. Returns their names.
 fn fill(client: &mut Client) -> Vec<String> {
     let mut random = fastrand::Rng::with_seed(8);
     let text = |random: &mut fastrand::Rng, most: usize| match random.u8(..4) {
@@ -56,6 +56,17 @@ fn fill(client: &mut Client) -> Vec<String> {
             client.call(&request).expect("a reply");
             names.push(name);
         }
+        let name = format!("scores:{number}");
+        let mut request = vec![b"ZADD".to_vec(), name.clone().into()];
+        for member in 0..count {
+            let score = random.i32(..) >> random.u32(..31);
+            request.extend([
+                format!("{}", f64::from(score) / 8.0).into(),
+                format!("m{member}").into(),
+            ]);
+        }
+        client.call(&request).expect("a reply");
+        names.push(name);
         let name = format!("set:mixed:{number}");
         let mut request = vec![b"SADD".to_vec(), name.clone().into()];
         request.extend((0..count).map(|_| text(&mut random, 100)));

@@ -37,6 +37,7 @@ mod sets;
 mod signals;
 mod slow;
 mod snapshots;
+mod sorted_sets;
 mod split;
 mod stock;
 mod support;

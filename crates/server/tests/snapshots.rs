@@ -107,7 +107,7 @@ fn fill(client: &mut Client) {
     client.ask("SELECT 0");
 }
 
-/// Hashes and sets that are packed, those that just are not, and large ones.
+/// Hashes, sets and sorted sets that are packed, those that just are not, and large ones.
 fn fill_hashes(client: &mut Client, random: &mut fastrand::Rng) {
     let text = |random: &mut fastrand::Rng, most: usize| match random.u8(..3) {
         0 => random.i64(-50..100_000).to_string().into_bytes(),
@@ -137,6 +137,19 @@ fn fill_hashes(client: &mut Client, random: &mut fastrand::Rng) {
         }
     }
     client.ask("PEXPIREAT set:512:100 4000000000000");
+    // Sorted sets: scores that are integers, fractions, infinite.
+    for count in [1, 2, 128, 129, 3000] {
+        let mut request = vec![b"ZADD".to_vec(), format!("scores:{count}").into()];
+        for number in 0..count {
+            let score = match number % 3 {
+                0 => random.i64(..).to_string(),
+                1 => (random.f64() * 1000.0).to_string(),
+                _ => "-inf".to_owned(),
+            };
+            request.extend([score.into(), format!("{number}").into()]);
+        }
+        client.call(&request).expect("a reply");
+    }
 }
 
 fn end(mut server: Server, words: &str) {

@@ -1,0 +1,166 @@
+//! Sorted sets beyond what golden scripts can say: large ones that change while they are told, scans of
+//! members whose scores change, and what is left after a restart.
+
+use crate::support;
+
+use std::collections::BTreeSet;
+
+use rustix::process::Signal;
+use support::{Client, PATIENCE, Server, Target, Value, eventually};
+
+const MEMBERS: usize = 100_000;
+const LOGGED: Target = Target::Logged { threads: 2 };
+
+fn items(value: Value) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.iter().map(Value::text).collect(),
+        other => panic!("not a list: {other:?}"),
+    }
+}
+
+/// Long, so that no socket takes all members.
+fn member(number: usize) -> String {
+    format!("{number:0>120}")
+}
+
+/// Adds `count` members, many at a time, with scores of which each is that of several.
+fn fill(client: &mut Client, key: &str, count: usize) {
+    for first in (0..count).step_by(10_000) {
+        let mut words = vec!["ZADD".to_string(), key.to_string()];
+        for number in first..(first + 10_000).min(count) {
+            words.extend([(number / 7).to_string(), member(number)]);
+        }
+        client.call(&words).expect("a reply");
+    }
+}
+
+#[test]
+fn a_large_range_is_told_as_it_was_while_it_changes() {
+    let server = Server::start(Target::Logged { threads: 1 }, &[]);
+    let (mut slow, mut other) = (server.client(), server.client());
+    let Value::Int(id) = slow.ask("CLIENT ID") else {
+        panic!("no number");
+    };
+    for (request, is_reverse) in [
+        ("ZRANGE set 0 -1", false),
+        ("ZREVRANGE set 0 -1", true),
+        ("ZRANGEBYSCORE set -inf +inf", false),
+        ("ZRANGE set +inf -inf BYSCORE REV", true),
+    ] {
+        for change in ["ZREMRANGEBYRANK set 1000 50999", "DEL set"] {
+            fill(&mut other, "set", MEMBERS);
+            let words: Vec<&str> = request.split(' ').collect();
+            slow.send(&words).expect("it is sent");
+            eventually("the client has unread bytes", || {
+                let list = other.ask(&format!("CLIENT LIST ID {id}")).text();
+                list.contains(" omem=") && !list.contains(" omem=0 ")
+            });
+            other.ask(change);
+            let mut told = items(slow.read(PATIENCE).expect("a reply"));
+            if is_reverse {
+                told.reverse();
+            }
+            assert_eq!(told.len(), MEMBERS, "{request}, {change}");
+            let is_right = |(number, name): (usize, &String)| *name == member(number);
+            assert!(told.iter().enumerate().all(is_right), "{request}, {change}");
+            other.ask("DEL set");
+        }
+    }
+}
+
+#[test]
+fn a_range_by_rank_is_found_wherever_it_is() {
+    let server = Server::start(Target::Ferrite { threads: 1 }, &[]);
+    let mut client = server.client();
+    fill(&mut client, "set", MEMBERS);
+    for rank in [0, 1, 999, 50_000, MEMBERS - 2] {
+        let found = items(client.ask(&format!("ZRANGE set {rank} {}", rank + 1)));
+        assert_eq!(found, [member(rank), member(rank + 1)]);
+        let found = client.ask(&format!("ZRANK set {}", member(rank)));
+        assert_eq!(found, Value::Int(rank as i64));
+    }
+    let count = client.ask("ZCOUNT set 100 (200");
+    assert_eq!(count, Value::Int(700));
+}
+
+#[test]
+fn a_scan_shows_members_whose_scores_change() {
+    let server = Server::start(Target::Ferrite { threads: 1 }, &[]);
+    let mut client = server.client();
+    const COUNT: usize = 20_000;
+    fill(&mut client, "set", COUNT);
+    let (mut seen, mut cursor, mut calls) = (BTreeSet::new(), "0".to_string(), 0);
+    loop {
+        let Value::Array(page) = client.ask(&format!("ZSCAN set {cursor} COUNT 100")) else {
+            panic!("no page");
+        };
+        cursor = page[0].text();
+        seen.extend(items(page[1].clone()).into_iter().step_by(2));
+        if cursor == "0" {
+            break;
+        }
+        calls += 1;
+        for number in 0..50 {
+            let number = (calls * 977 + number * 31) % COUNT;
+            client.ask(&format!("ZADD set {} {}", number % 100, member(number)));
+        }
+    }
+    assert!(calls > 20, "{calls} calls");
+    assert!((0..COUNT).all(|number| seen.contains(&member(number))));
+}
+
+/// What OBJECT ENCODING says of each sorted set.
+fn encodings(client: &mut Client) -> Vec<String> {
+    let names = ["few", "was-many", "many", "long"];
+    let ask = |name| client.ask(&format!("OBJECT ENCODING {name}")).text();
+    names.map(ask).to_vec()
+}
+
+#[test]
+fn sorted_sets_come_back_with_their_encodings() {
+    let mut server = Server::start(LOGGED, &[]);
+    let mut client = server.client();
+    client.ask("ZADD few 1 a -inf b 0.1 c");
+    for number in 0..600 {
+        client.ask(&format!("ZADD many {}.5 m{number}", number % 31));
+        client.ask(&format!("ZADD was-many {number} {number}"));
+        client.ask(&format!("ZINCRBY many 3 m{}", number / 2));
+    }
+    client.ask("ZPOPMAX was-many 598");
+    client.ask(&format!("ZADD long 1 {}", "x".repeat(65)));
+    let wanted = ["listpack", "skiplist", "skiplist", "skiplist"];
+    assert_eq!(encodings(&mut client), wanted);
+    let digest = client.ask("DEBUG DIGEST");
+    for way in [
+        "DEBUG LOADAOF",
+        "restart",
+        "kill",
+        "compaction",
+        "DEBUG RELOAD",
+    ] {
+        match way {
+            "restart" | "kill" => {
+                drop(client);
+                let signal = if way == "kill" {
+                    Signal::KILL
+                } else {
+                    Signal::TERM
+                };
+                server.start_again(LOGGED, signal, &[]);
+                client = server.client();
+            }
+            "compaction" => drop(client.ask("BGREWRITEAOF")),
+            _ => assert_eq!(client.ask(way).text(), "OK"),
+        }
+        assert_eq!(client.ask("DEBUG DIGEST"), digest, "{way}");
+        let mut wanted = wanted;
+        if way == "DEBUG RELOAD" {
+            // A file has the members alone.
+            wanted[1] = "listpack";
+        }
+        assert_eq!(encodings(&mut client), wanted, "{way}");
+        // Members are found by their names, too.
+        assert_eq!(client.ask("ZSCORE many m599").text(), "10.5", "{way}");
+        assert_eq!(client.ask("ZRANK few c"), Value::Int(1), "{way}");
+    }
+}
