@@ -357,7 +357,9 @@ mod tests {
                 let found = Row::find(name.as_bytes()).expect("it is there");
                 assert_eq!(found.setting, row.setting);
             }
-            assert!(Row::find(&row.name.as_bytes()[1..]).is_none());
+            // zset-max-listpack-value ends like set-max-listpack-value.
+            let rest = &row.name.as_bytes()[1..];
+            assert!(Row::find(rest).is_none_or(|other| other.name.as_bytes() == rest));
         }
         assert!(Row::find(b"").is_none());
     }
