@@ -31,7 +31,7 @@ mod slot;
 mod snapshot;
 mod turn;
 
-pub use collection::items::{AllItems, AnyItems, HashRef, ItemsRef, LeafPlace, SetRef};
+pub use collection::items::{AllItems, AnyItems, HashRef, ItemsRef, LeafPlace, ListRef, SetRef};
 pub use collection::sorted_ref::{Bound, SortedRef};
 pub use database::{Database, Locked, Position};
 pub use entry::cold::{COLD_MIN_BYTES, ColdValue};
@@ -44,8 +44,8 @@ pub use large::{Large, LargeValue, Lent};
 pub use observe::{Change, ChangeKind, ItemsExpired, Observer, reason};
 pub use records::{Record, RecordValue, Records};
 pub use shard::{
-    Detached, EMPTY_HASH, EMPTY_SET, EMPTY_SORTED_SET, EntryMut, EntryRef, Expiry, Guard, HASH,
-    New, Offloading, Overhead, SET, SORTED_SET,
+    Detached, EMPTY_HASH, EMPTY_LIST, EMPTY_SET, EMPTY_SORTED_SET, EntryMut, EntryRef, Expiry,
+    Guard, HASH, LIST, New, Offloading, Overhead, SET, SORTED_SET,
 };
 pub use shard_set::{MAX_SHARDS, ShardId, ShardSet};
 pub use slot::{SLOTS, all_slots, slot};

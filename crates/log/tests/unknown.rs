@@ -162,7 +162,7 @@ fn every_kind_flag_and_form_that_is_not_known_is_refused() {
             "{reason}"
         );
     }
-    for kind in (1..16).filter(|kind| !matches!(kind, 2..=4)) {
+    for kind in (1..16).filter(|kind| !matches!(kind, 1..=4)) {
         let reason = with(&|record| record[8] = 1 | kind << 4);
         assert!(
             reason.starts_with(&format!("a value of kind {kind},")),
@@ -173,7 +173,7 @@ fn every_kind_flag_and_form_that_is_not_known_is_refused() {
         let reason = with(&|record| record[9] = 1 << bit);
         assert!(reason.starts_with("a record with the flags 0x"), "{reason}");
     }
-    // Strings have no leaves, edits or instances, hashes and sets no patches, and sets no form 3.
+    // Strings have no leaves, edits or instances, collections no patches, sets no form 3, lists no form 1.
     for (kinds, flags, wanted) in [
         (1, 3 << 2, "a value of kind 0 in form 3,"),
         (1, 16, "a value of kind 0 in a tree,"),
@@ -182,6 +182,8 @@ fn every_kind_flag_and_form_that_is_not_known_is_refused() {
         (0x31, 3 << 2, "a value of kind 3 in form 3,"),
         (0x31, 3 << 2 | 16, "a value of kind 3 in form 3 in a tree,"),
         (0x34, 0, "a value of kind 3,"),
+        (0x11, 1 << 2, "a value of kind 1 in form 1,"),
+        (0x14, 0, "a value of kind 1,"),
         (0x24, 0, "a value of kind 2,"),
         (0x27, 16, "a record with the flags 0x10,"),
         (0x2b, 0, "a value of kind 2,"),

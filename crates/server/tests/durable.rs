@@ -44,7 +44,7 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
     let (one, two, three) = (key(random), key(random), key(random));
     let number = random.u32(..1000);
     let db = random.u32(..4);
-    let words = match random.u32(..48) {
+    let words = match random.u32(..54) {
         0 => format!("SELECT {db}"),
         1 | 2 => format!("SET {one} {number}"),
         3 => format!("SET {one} {number} EX 10000"),
@@ -78,6 +78,7 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
         30..36 => hash_request(random),
         36..41 => set_request(random),
         41..46 => scores_request(random),
+        46..52 => list_request(random),
         _ => rare_request(random, &one, &two),
     };
     words
@@ -209,6 +210,53 @@ fn set_request(random: &mut fastrand::Rng) -> String {
         17 => format!("RENAME {one} {two}"),
         18 => format!("RESTORE {one} 0 {SET_PAYLOAD} REPLACE"),
         _ => format!("MOVE {one} {}", random.u32(..4)),
+    }
+}
+
+/// What DUMP gives of a list of two elements.
+const LIST_PAYLOAD: &str = "\x01\x02\x04e134\x04text\x0a\x00/nyKzigg";
+
+/// A request over a few lists, of which some are trees.
+fn list_request(random: &mut fastrand::Rng) -> String {
+    let key = |random: &mut fastrand::Rng| format!("list:{}", random.u32(..10));
+    let (one, two) = (key(random), key(random));
+    let number = random.u32(..40);
+    let end = |random: &mut fastrand::Rng| ["LEFT", "RIGHT"][random.usize(..2)];
+    let (from, to) = (end(random), end(random));
+    // Enough for a tree.
+    let many = |random: &mut fastrand::Rng| {
+        let elements = (0..random.u32(1..300)).map(|number| format!(" many:{}", number % 40));
+        elements.collect::<String>()
+    };
+    match random.u32(..30) {
+        0 | 1 => format!("LPUSH {one} {number} element:{number}"),
+        2 | 3 => format!("RPUSH {one} {number} element:{number}"),
+        4 => format!("LPUSH {one}{}", many(random)),
+        5 => format!("RPUSH {one}{}", many(random)),
+        6 => format!("LPUSHX {one} {number}"),
+        7 => format!("RPUSHX {one} {number}"),
+        8 => format!("LPOP {one}"),
+        9 => format!("RPOP {one}"),
+        10 => format!("LPOP {one} {number}"),
+        11 => format!("RPOP {one} {number}"),
+        12 => format!("LMPOP 2 {one} {two} {from} COUNT {number}1"),
+        13 => format!("LSET {one} {number} {}", "z".repeat(number as usize)),
+        14 => format!("LSET {one} -{number} x"),
+        15 => format!("LINSERT {one} BEFORE many:{number} {number}"),
+        16 => format!("LINSERT {one} AFTER {number} many:{number}"),
+        17 => format!("LREM {one} 0 many:{number}"),
+        18 => format!("LREM {one} -2 many:{number}"),
+        19 => format!("LTRIM {one} {} -{}", number / 4, number / 3),
+        20 => format!("LMOVE {one} {two} {from} {to}"),
+        21 => format!("RPOPLPUSH {one} {two}"),
+        22 => format!("BLPOP {one} {two} 0.001"),
+        23 => format!("BRPOP {one} {two} 0.001"),
+        24 => format!("BLMPOP 0.001 2 {one} {two} {from}"),
+        25 => format!("BLMOVE {one} {two} {from} {to} 0.001"),
+        26 => format!("BRPOPLPUSH {one} {two} 0.001"),
+        27 => format!("COPY {one} {two} REPLACE"),
+        28 => format!("RENAME {one} {two}"),
+        _ => format!("RESTORE {one} 0 {LIST_PAYLOAD} REPLACE"),
     }
 }
 

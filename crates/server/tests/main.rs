@@ -25,6 +25,7 @@ mod inbox_model;
 mod large_hashes;
 mod large_values;
 mod limits;
+mod lists;
 mod log_start;
 mod logins;
 mod memory;

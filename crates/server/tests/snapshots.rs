@@ -107,7 +107,7 @@ fn fill(client: &mut Client) {
     client.ask("SELECT 0");
 }
 
-/// Hashes, sets and sorted sets that are packed, those that just are not, and large ones.
+/// Hashes, sets, sorted sets and lists that are packed, those that just are not, and large ones.
 fn fill_hashes(client: &mut Client, random: &mut fastrand::Rng) {
     let text = |random: &mut fastrand::Rng, most: usize| match random.u8(..3) {
         0 => random.i64(-50..100_000).to_string().into_bytes(),
@@ -150,6 +150,14 @@ fn fill_hashes(client: &mut Client, random: &mut fastrand::Rng) {
         }
         client.call(&request).expect("a reply");
     }
+    for count in [1, 2, 16, 17, 129, 3000] {
+        for longest in [2, 100, 3000] {
+            let mut request = vec![b"RPUSH".to_vec(), format!("list:{count}:{longest}").into()];
+            request.extend((0..count.min(300_000 / longest)).map(|_| text(random, longest)));
+            client.call(&request).expect("a reply");
+        }
+    }
+    client.ask("PEXPIREAT list:129:100 4000000000000");
 }
 
 fn end(mut server: Server, words: &str) {
@@ -225,10 +233,10 @@ fn a_file_that_is_wrong_stops_the_start_and_stays_as_it_is() {
     let server = data.start(Target::Redis, &[]);
     let mut client = server.client();
     client.ask("SET a 1");
-    client.ask("RPUSH mylist x");
+    client.ask("XADD events 1-1 f v");
     client.ask("SAVE");
     drop(server);
-    let list = fs::read(data.file()).expect("it was saved");
+    let stream = fs::read(data.file()).expect("it was saved");
     let server = data.start(TWO, &["--dbfilename", "good.rdb"]);
     let mut client = server.client();
     client.ask("SELECT 5");
@@ -241,11 +249,7 @@ fn a_file_that_is_wrong_stops_the_start_and_stays_as_it_is() {
     let mut flipped = good.clone();
     flipped[good.len() / 2] ^= 0x10;
     for (file, options, text) in [
-        (
-            list,
-            &[][..],
-            "key \"mylist\": the value is a list (quicklist)",
-        ),
+        (stream, &[][..], "key \"events\": the value is a stream"),
         (good[..good.len() - 20].to_vec(), &[], "the file ends where"),
         (flipped, &[], "at byte "),
         (

@@ -245,7 +245,7 @@ impl Export<'_> {
             _ => "value of another type".to_owned(),
         };
         Err(Failure::Other(format!(
-            "key {} in database {} is a {kind}, and only strings, hashes, sets and sorted sets are \
+            "key {} in database {} is a {kind}, and only strings, hashes, sets, sorted sets and lists are \
              supported. \
              Nothing was saved; --skip-unsupported leaves out what cannot be.",
             quoted(key),
@@ -363,6 +363,11 @@ impl Export<'_> {
             (Form::SortedSet, Some(reply)) => match values::scores(reply) {
                 Ok(scores) if scores.is_empty() => return Ok(()),
                 Ok(scores) => values::write_scores(&mut self.writer, key, &scores, attributes),
+                Err(reply) => return Err(self.unexpected(key, &reply)),
+            },
+            (Form::List, Some(reply)) => match values::members(reply) {
+                Ok(elements) if elements.is_empty() => return Ok(()),
+                Ok(elements) => values::write_list(&mut self.writer, key, &elements, attributes),
                 Err(reply) => return Err(self.unexpected(key, &reply)),
             },
             (_, other) => return Err(self.unexpected(key, &other.unwrap_or(Value::Null))),

@@ -2,15 +2,16 @@
 
 use super::cell::{Cell, DECIMAL_MAX};
 use super::clones::Frozen;
-use super::kind::{Edge, Fields, LeafKind, Members, Scores};
+use super::kind::{Edge, Elements, Fields, LeafKind, Members, Scores};
 use super::log::edits;
 use super::log::leaf::LeafRecord;
 use super::log::ledger::{Descriptor, Logged};
+use super::log::numbered::NumberedEdits;
 use super::log::tiles::Tiles;
 use super::node::Base;
 use super::run::{Damage, Item, PAIRS, Run};
 use super::sorted::SortedSet;
-use super::tree::{LEAF_MAX, Leaving, Put, Tree};
+use super::tree::{End, LEAF_MAX, Leaving, Put, Tree};
 use super::view::lower;
 use crate::entry::Kind;
 use crate::hash::Seed;
@@ -27,6 +28,8 @@ pub enum Collection {
     Set(Tree<Members>),
     /// A sorted set.
     SortedSet(SortedSet),
+    /// A list.
+    List(Tree<Elements>),
 }
 
 /// A collection at one moment.
@@ -38,6 +41,8 @@ pub enum Moment {
     Set(Frozen<Members>),
     /// A sorted set.
     SortedSet(Frozen<Scores>),
+    /// A list.
+    List(Frozen<Elements>),
 }
 
 /// The records of a collection, put together while a log is replayed.
@@ -49,6 +54,8 @@ pub enum Pieces {
     Set(Tiles<Members>),
     /// Of a sorted set; its seed.
     SortedSet(Tiles<Scores>, Seed),
+    /// Of a list.
+    List(Tiles<Elements>),
 }
 
 /// What one of the enums above says of its content, whatever it is: `each!(Collection, value, tree => ...)`.
@@ -58,6 +65,7 @@ macro_rules! each {
             $of::Hash($inner) => $result,
             $of::Set($inner) => $result,
             $of::SortedSet($inner, ..) => $result,
+            $of::List($inner) => $result,
         }
     };
 }
@@ -143,15 +151,34 @@ impl Held for Scores {
     }
 }
 
-/// Flags of the runs of a kind.
+impl Held for Elements {
+    const KIND: Kind = Kind::List;
+
+    fn tree(collection: &Collection) -> Option<&Tree<Elements>> {
+        match collection {
+            Collection::List(tree) => Some(tree),
+            _ => None,
+        }
+    }
+
+    fn frozen(moment: &Moment) -> Option<&Frozen<Elements>> {
+        match moment {
+            Moment::List(frozen) => Some(frozen),
+            _ => None,
+        }
+    }
+}
+
+/// Flags of the runs of small collections of a kind.
 ///
 /// # Panics
 /// There are no runs of this kind.
 pub fn run_flags(kind: Kind) -> u8 {
     match kind {
-        Kind::Hash => Fields::FLAGS,
-        Kind::Set => Members::FLAGS,
-        Kind::SortedSet => Scores::FLAGS,
+        Kind::Hash => Fields::SMALL_FLAGS,
+        Kind::Set => Members::SMALL_FLAGS,
+        Kind::SortedSet => Scores::SMALL_FLAGS,
+        Kind::List => Elements::SMALL_FLAGS,
         kind => unreachable!("there are no runs of kind {kind:?}"),
     }
 }
@@ -174,13 +201,30 @@ impl Collection {
             Kind::Hash => Collection::Hash(Tree::new(Fields { seed }, leaf_max)),
             Kind::Set => Collection::Set(Tree::new(Members { seed }, leaf_max)),
             Kind::SortedSet => Collection::SortedSet(SortedSet::new(seed, leaf_max)),
+            Kind::List => Collection::List(Tree::new(Elements, leaf_max)),
             kind => unreachable!("there are no trees of kind {kind:?}"),
         }
     }
 
-    /// Sets an item: one of the same name is replaced.
+    /// Sets an item: one of the same name is replaced. An element of a list comes behind all others.
     pub fn set(&mut self, item: &Item<'_>) -> Put {
+        if let Collection::List(tree) = self {
+            tree.push(End::Back, item.name, &mut NumberedEdits::default());
+            return Put::Added;
+        }
         each!(Collection, self, tree => tree.set(item))
+    }
+
+    /// The list, to be changed.
+    ///
+    /// # Panics
+    /// It is none.
+    #[inline]
+    pub fn elements_mut(&mut self) -> &mut Tree<Elements> {
+        match self {
+            Collection::List(tree) => tree,
+            _ => unreachable!("a list is asked for"),
+        }
     }
 
     /// Removes the item of a name; whether there was one.
@@ -209,6 +253,7 @@ impl Collection {
             Collection::Hash(tree) => Moment::Hash(tree.freeze()),
             Collection::Set(tree) => Moment::Set(tree.freeze()),
             Collection::SortedSet(set) => Moment::SortedSet(set.freeze()),
+            Collection::List(tree) => Moment::List(tree.freeze()),
         }
     }
 
@@ -218,6 +263,7 @@ impl Collection {
             Collection::Hash(tree) => Collection::Hash(tree.copy()),
             Collection::Set(tree) => Collection::Set(tree.copy()),
             Collection::SortedSet(set) => Collection::SortedSet(set.copy()),
+            Collection::List(tree) => Collection::List(tree.copy()),
         }
     }
 
@@ -263,6 +309,7 @@ impl Collection {
             Collection::Hash(tree) => tree.kind.seed.random(),
             Collection::Set(tree) => tree.kind.seed.random(),
             Collection::SortedSet(set) => set.seed.random(),
+            Collection::List(_) => 0,
         }
     }
 
@@ -333,14 +380,8 @@ impl Collection {
 
     /// The records of all leaves that are in the log alone.
     pub fn cold_records(&self) -> impl Iterator<Item = Base> {
-        let (fields, members, scores) = match self {
-            Collection::Hash(tree) => (Some(tree.cold_records()), None, None),
-            Collection::Set(tree) => (None, Some(tree.cold_records()), None),
-            Collection::SortedSet(set) => (None, None, Some(set.cold_records())),
-        };
-        let fields = fields.into_iter().flatten();
-        let items = fields.chain(members.into_iter().flatten());
-        items.chain(scores.into_iter().flatten())
+        let leaves = each!(Collection, self, tree => tree.view().leaves(&Edge::default()));
+        leaves.filter(|leaf| leaf.is_cold()).map(|leaf| leaf.base())
     }
 
     /// The leaf that is the next to leave memory, of the next `most`.
@@ -424,10 +465,23 @@ impl<K: LeafKind> Tree<K> {
         write: WriteLeaf<'_>,
     ) -> Result<bool, Damage> {
         for edit in edits::read(bytes, K::FLAGS & PAIRS != 0) {
-            let key = edit?.key();
+            let edit = edit?;
+            let is_stale = |base| base < at;
+            if edit.key().is_some() != K::IS_KEYED {
+                return Err(Damage::Kind);
+            }
+            let Some(key) = edit.key() else {
+                let (from, to) = edit.numbers().unwrap_or_default();
+                let edge = |number| Edge::before(Elements::order_of(number));
+                // The elements of `from` to before `to`; nothing, if these are the same.
+                let range = (&edge(from), Some(&edge(to)));
+                if !self.write_leaves(seed, range, None, &is_stale, lost, write) {
+                    return Ok(false);
+                }
+                continue;
+            };
             let mut scratch = [0; DECIMAL_MAX];
             let edge = Edge::of(&self.kind, &key, &mut scratch);
-            let is_stale = |base| base < at;
             let range = (&edge, Some(&edge));
             if !self.write_leaves(seed, range, None, &is_stale, lost, write) {
                 return Ok(false);
@@ -444,6 +498,7 @@ impl Collection {
             Collection::Hash(_) => Kind::Hash,
             Collection::Set(_) => Kind::Set,
             Collection::SortedSet(_) => Kind::SortedSet,
+            Collection::List(_) => Kind::List,
         }
     }
 }
@@ -456,6 +511,7 @@ impl Pieces {
             Kind::Hash => Pieces::Hash(Tiles::new(Fields { seed }, leaf_max)),
             Kind::Set => Pieces::Set(Tiles::new(Members { seed }, leaf_max)),
             Kind::SortedSet => Pieces::SortedSet(Tiles::new(Scores, leaf_max), seed),
+            Kind::List => Pieces::List(Tiles::new(Elements, leaf_max)),
             kind => unreachable!("there are no trees of kind {kind:?}"),
         }
     }
@@ -466,6 +522,7 @@ impl Pieces {
             Pieces::Hash(tiles) => tiles.kind().seed.random(),
             Pieces::Set(tiles) => tiles.kind().seed.random(),
             Pieces::SortedSet(_, seed) => seed.random(),
+            Pieces::List(_) => 0,
         }
     }
 
@@ -508,6 +565,7 @@ impl Pieces {
                 let tree = tiles.finish(lost)?;
                 Some(Collection::SortedSet(SortedSet::of_tree(seed, tree)))
             }
+            Pieces::List(tiles) => tiles.finish(lost).map(Collection::List),
         }
     }
 }

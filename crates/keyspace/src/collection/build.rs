@@ -3,9 +3,10 @@
 //! It begins as a run and becomes a tree beyond [`SMALL_BYTES`](super::any::SMALL_BYTES), as one of a key
 //! does.
 
-use super::any::{Collection, place_in_run, run_flags};
+use super::any::{Collection, Held, place_in_run, run_flags};
 use super::cell::Cell;
-use super::kind::Members;
+use super::items::ListRef;
+use super::kind::{Elements, Members};
 use super::run::{BARE, Item, Run, RunMut};
 use super::tree::{Gathered, Put};
 use crate::entry::Kind;
@@ -70,7 +71,7 @@ impl Builder {
         self
     }
 
-    /// Adds an item: a field with its value, or a member.
+    /// Adds an item: a field with its value, a member, or an element behind all others.
     ///
     /// # Errors
     /// There is an item of this name. The value that a field has after that is any of both.
@@ -89,7 +90,7 @@ impl Builder {
             Built::Tree(tree) => return added(tree, item),
         };
         let run = Run::trusted(&buffer[..*len]);
-        if run.find(item.name).is_some() {
+        if self.kind != Kind::List && run.find(item.name).is_some() {
             return Err(DuplicateItem);
         }
         let (place, growth) = (place_in_run(self.kind, run, item), run.growth(item, None));
@@ -149,6 +150,17 @@ impl Builder {
             Built::Tree(tree) => {
                 tree.remove_due(now, usize::MAX, &mut |_| ());
             }
+        }
+    }
+
+    /// The elements, if it is a list.
+    pub fn list(&self) -> Option<ListRef<'_>> {
+        match &self.items {
+            Built::Run(buffer, len) if self.kind == Kind::List => {
+                Some(ListRef::of_run(&buffer[..*len]))
+            }
+            Built::Run(..) => None,
+            Built::Tree(tree) => Elements::tree(tree).map(|tree| ListRef::Tree(tree.view())),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::any::{Held, Moment};
 use super::cell::Cell;
-use super::kind::{Edge, Fields, Members, Scores};
+use super::kind::{Edge, Elements, Fields, Members, Scores};
 use super::run::{Item, Items, Run};
 use super::view::{View, Walk};
 use crate::entry::Kind;
@@ -20,6 +20,8 @@ pub enum ItemsRef<'e, K> {
 pub type HashRef<'e> = ItemsRef<'e, Fields>;
 /// The members of a set.
 pub type SetRef<'e> = ItemsRef<'e, Members>;
+/// The elements of a list.
+pub type ListRef<'e> = ItemsRef<'e, Elements>;
 
 impl<K> Clone for ItemsRef<'_, K> {
     #[inline]
@@ -29,6 +31,52 @@ impl<K> Clone for ItemsRef<'_, K> {
 }
 
 impl<K> Copy for ItemsRef<'_, K> {}
+
+impl<'e> ListRef<'e> {
+    /// Shows the elements of the ranks `from..to` in their order, as long as `visit` says so.
+    #[inline]
+    pub fn visit(self, from: u64, to: u64, mut visit: impl FnMut(Cell<'e>) -> bool) {
+        let to = to.min(self.len());
+        if from >= to {
+            return;
+        }
+        let mut left = (to - from) as usize;
+        match self {
+            ItemsRef::Run(run) => {
+                run.singles(from as usize, left, visit);
+            }
+            ItemsRef::Tree(tree) => {
+                let (leaves, mut index) = tree.leaves_from_rank(from);
+                for leaf in leaves {
+                    let run = leaf.run();
+                    let count = left.min(run.count() - index);
+                    left -= count;
+                    if !run.singles(index, count, &mut visit) || left == 0 {
+                        return;
+                    }
+                    index = 0;
+                }
+            }
+        }
+    }
+
+    /// Shows the elements, the last first, as long as `visit` says so.
+    pub fn visit_back(self, mut visit: impl FnMut(Cell<'e>) -> bool) {
+        let mut leaf = Vec::new();
+        let mut visit_run = |run: Run<'e>| {
+            leaf.clear();
+            leaf.extend(run.iter().map(|item| item.name));
+            leaf.iter().rev().all(|&element| visit(element))
+        };
+        match self {
+            ItemsRef::Run(run) => drop(visit_run(run)),
+            ItemsRef::Tree(tree) => {
+                let mut leaves = tree.leaves_back(&Edge::before(u128::MAX));
+                leaves.all(|leaf| visit_run(leaf.run()));
+            }
+        }
+    }
+}
 
 impl<'e, K: Held> ItemsRef<'e, K> {
     /// The items of a small collection: bytes that a keyspace has given out.
@@ -171,6 +219,8 @@ pub enum AnyItems<'e> {
     Set(SetRef<'e>),
     /// The members of a sorted set, with their scores.
     SortedSet(ItemsRef<'e, Scores>),
+    /// The elements of a list.
+    List(ListRef<'e>),
 }
 
 impl<'e> AnyItems<'e> {
@@ -183,6 +233,7 @@ impl<'e> AnyItems<'e> {
             Kind::Hash => AnyItems::Hash(ItemsRef::of_run(bytes)),
             Kind::Set => AnyItems::Set(ItemsRef::of_run(bytes)),
             Kind::SortedSet => AnyItems::SortedSet(ItemsRef::of_run(bytes)),
+            Kind::List => AnyItems::List(ItemsRef::of_run(bytes)),
             kind => unreachable!("there are no runs of kind {kind:?}"),
         }
     }
@@ -193,6 +244,7 @@ impl<'e> AnyItems<'e> {
             AnyItems::Hash(fields) => fields.len(),
             AnyItems::Set(members) => members.len(),
             AnyItems::SortedSet(scores) => scores.len(),
+            AnyItems::List(elements) => elements.len(),
         }
     }
 
@@ -207,6 +259,7 @@ impl<'e> AnyItems<'e> {
             AnyItems::Hash(fields) => fields.iter(),
             AnyItems::Set(members) => members.iter(),
             AnyItems::SortedSet(scores) => scores.iter(),
+            AnyItems::List(elements) => elements.iter(),
         }
     }
 }
@@ -271,6 +324,7 @@ impl Moment {
             Moment::Hash(_) => AnyItems::Hash(self.items()),
             Moment::Set(_) => AnyItems::Set(self.items()),
             Moment::SortedSet(_) => AnyItems::SortedSet(self.items()),
+            Moment::List(_) => AnyItems::List(self.items()),
         }
     }
 }

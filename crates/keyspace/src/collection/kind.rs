@@ -8,10 +8,10 @@
 //! | [`Fields`] | field, value | hash of the field (64 bits), 0 | as they came, found by tag |
 //! | [`Members`] | member | an integer, or the hash (64 bits) + 1 | likewise; in order, if all are integers |
 //! | [`Scores`] | member, score | score, 8 bytes of member | in order |
-//! | [`Elements`] | element | none: found by rank alone | in order |
+//! | [`Elements`] | element | a number: the first is in the run, the others count up from it | in order |
 
 use super::cell::{Cell, DECIMAL_MAX};
-use super::run::{Damage, EXPIRING, INTEGERS, Item, PAIRS, Run, TAGGED};
+use super::run::{Damage, EXPIRING, INTEGERS, Item, NUMBERED, PAIRS, Run, TAGGED};
 use crate::hash::Seed;
 
 /// See the module.
@@ -20,13 +20,26 @@ pub trait LeafKind {
     const FLAGS: u8;
     /// Items of a leaf are in order; else they are found by name.
     const IS_SORTED: bool;
-    /// Items have order keys; else they are found by rank alone.
+    /// Items say what their order keys are; else the place in a leaf says it.
     const IS_KEYED: bool = true;
     /// Leaves of integers alone are runs of integers. The order of integers is that of their order keys.
     const HAS_INTEGERS: bool = false;
+    /// Flags of the run of a small collection.
+    const SMALL_FLAGS: u8 = Self::FLAGS;
 
     /// The order key of an item.
     fn order(&self, item: &Item<'_>) -> u128;
+
+    /// The order key of an item that is at an index of a leaf.
+    #[inline]
+    fn order_at(&self, _run: Run<'_>, _index: usize, item: &Item<'_>) -> u128 {
+        self.order(item)
+    }
+
+    /// The seed of the order keys; 0 if they need none.
+    fn seed(&self) -> u64 {
+        0
+    }
 
     /// Whether the cells of an item from a disk are what this kind has.
     fn is_valid(&self, _item: &Item<'_>) -> bool {
@@ -122,6 +135,10 @@ impl LeafKind for Fields {
     const FLAGS: u8 = TAGGED | PAIRS;
     const IS_SORTED: bool = false;
 
+    fn seed(&self) -> u64 {
+        self.seed.random()
+    }
+
     #[inline]
     fn order(&self, item: &Item<'_>) -> u128 {
         u128::from(hash(&self.seed, item.name)) << 64
@@ -147,6 +164,10 @@ impl LeafKind for Members {
     const FLAGS: u8 = TAGGED;
     const IS_SORTED: bool = false;
     const HAS_INTEGERS: bool = true;
+
+    fn seed(&self) -> u64 {
+        self.seed.random()
+    }
 
     #[inline]
     fn order(&self, item: &Item<'_>) -> u128 {
@@ -220,16 +241,53 @@ impl LeafKind for Scores {
 }
 
 /// Elements of a list.
+///
+/// An element has a number, which is in no item: a leaf has that of its first element, and the others count
+/// up from it. Between leaves there may be gaps. Numbers stay while elements come and go at the ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Elements;
 
+impl Elements {
+    /// The order key of a number.
+    #[inline]
+    pub fn order_of(number: u64) -> u128 {
+        u128::from(number) << 64
+    }
+}
+
 impl LeafKind for Elements {
-    const FLAGS: u8 = 0;
+    const FLAGS: u8 = NUMBERED;
+    const SMALL_FLAGS: u8 = 0;
     const IS_SORTED: bool = true;
     const IS_KEYED: bool = false;
 
     #[inline]
     fn order(&self, _item: &Item<'_>) -> u128 {
-        0
+        unreachable!("an element does not say its number")
+    }
+
+    #[inline]
+    fn order_at(&self, run: Run<'_>, index: usize, _item: &Item<'_>) -> u128 {
+        Elements::order_of(run.number().wrapping_add(index as u64))
+    }
+
+    fn check_leaf<'a>(
+        &self,
+        bytes: &'a [u8],
+        from: &Edge<'_>,
+        to: Option<&Edge<'_>>,
+    ) -> Result<Run<'a>, Damage> {
+        let run = Run::check(bytes)?;
+        if run.flags() != NUMBERED {
+            return Err(Damage::Kind);
+        }
+        let first = u128::from(run.number());
+        let end = first + run.count() as u128;
+        let is_inside = first << 64 >= from.order
+            && to.map_or(end <= u128::from(u64::MAX), |to| end << 64 <= to.order);
+        match run.is_empty() || is_inside {
+            true => Ok(run),
+            false => Err(Damage::Order),
+        }
     }
 }

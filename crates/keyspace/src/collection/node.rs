@@ -247,9 +247,11 @@ impl Node {
 
     /// A leaf with this fence, a run of no items of these flags, and room for a run of `room` bytes.
     pub(super) fn leaf(fence: &[u8], flags: u8, room: usize, birth: u64) -> Node {
-        let (node, prefix) = Node::fenced(fence, room.max(Run::EMPTY), birth);
+        let empty = Run::empty_len(flags);
+        let (node, prefix) = Node::fenced(fence, room.max(empty), birth);
         node.data_mut()[prefix..prefix + Run::EMPTY].copy_from_slice(&Run::empty(flags));
-        node.set_len(prefix + Run::EMPTY);
+        // The rest is zero as it was allocated.
+        node.set_len(prefix + empty);
         node
     }
 

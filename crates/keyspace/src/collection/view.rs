@@ -254,6 +254,18 @@ impl<'t, K: LeafKind> View<'t, K> {
         }
     }
 
+    /// The leaves from the one on that has the item of a rank, and the index of the item there.
+    #[inline]
+    pub(super) fn leaves_from_rank(&self, rank: u64) -> (Leaves<'t>, usize) {
+        let (path, index) = self.seek_rank(rank);
+        let leaves = Leaves {
+            path: Some(path),
+            is_forward: true,
+            alive: PhantomData,
+        };
+        (leaves, index)
+    }
+
     /// All items.
     pub fn iter(&self) -> Walk<'t> {
         self.from_rank(0)

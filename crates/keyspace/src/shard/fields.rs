@@ -37,7 +37,7 @@ fn items_of<'e, K: Held>(entry: Entry) -> ItemsRef<'e, K> {
 
 /// The run of an entry that has one.
 #[inline]
-fn run_of<'e>(entry: Entry) -> Run<'e> {
+pub(super) fn run_of<'e>(entry: Entry) -> Run<'e> {
     match entry.value() {
         Stored::Inline(bytes) => Run::trusted(bytes),
         Stored::Large(_) => unreachable!("a run is inside its entry"),
@@ -93,6 +93,7 @@ impl<'a> EntryRef<'a> {
             Kind::Hash => Some(AnyItems::Hash(self.items())),
             Kind::Set => Some(AnyItems::Set(self.items())),
             Kind::SortedSet => Some(AnyItems::SortedSet(self.items())),
+            Kind::List => Some(AnyItems::List(self.items())),
             _ => None,
         }
     }
@@ -308,7 +309,7 @@ impl EntryMut<'_, '_> {
         entry.set_form(form);
     }
 
-    fn edit_tree<R>(&mut self, edit: impl FnOnce(&mut Collection) -> R) -> R {
+    pub(super) fn edit_tree<R>(&mut self, edit: impl FnOnce(&mut Collection) -> R) -> R {
         let entry = self.entry();
         self.guard.preserve(entry);
         let tree = entry.tree_mut();
@@ -326,6 +327,15 @@ impl EntryMut<'_, '_> {
 
     /// Makes a tree of the run and sets the item in it.
     fn make_tree(&mut self, item: &Item<'_>) -> Put {
+        self.make_tree_with(item.expiry.is_some(), |tree| tree.set(item))
+    }
+
+    /// Makes a tree of the run, which is changed then. `expires`: it gets an item that does.
+    pub(super) fn make_tree_with<R>(
+        &mut self,
+        expires: bool,
+        change: impl FnOnce(&mut Collection) -> R,
+    ) -> R {
         let entry = self.entry();
         self.guard.preserve(entry);
         // A seed of its own: the order of items in one collection tells nothing about the order in another.
@@ -334,9 +344,9 @@ impl EntryMut<'_, '_> {
         run_of(entry).iter().for_each(|item| {
             tree.set(&item);
         });
-        let put = tree.set(item);
+        let put = change(&mut tree);
         let (slot, before, due) = (self.slot, entry.memory(), entry.next_due());
-        let expires = due.is_some() || item.expiry.is_some();
+        let expires = due.is_some() || expires;
         let tree = Box::new(tree);
         let (entry, garbage) = entry.replaced_by(self.guard.heap(), NewValue::Tree(tree));
         self.guard.exchange(slot, before, entry);

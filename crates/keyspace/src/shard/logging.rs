@@ -5,6 +5,7 @@ use super::writing::New;
 use crate::collection::any::{Collection, run_flags};
 use crate::collection::log::edits::{self, Edit};
 use crate::collection::log::ledger::Descriptor;
+use crate::collection::log::numbered::NumberedEdits;
 use crate::collection::run::{Damage, Item, PAIRS};
 use crate::entry::{Kind, NewValue};
 
@@ -67,8 +68,17 @@ impl EntryMut<'_, '_> {
     /// The value is no small collection.
     pub fn amend_run(&mut self, bytes: &[u8]) -> Result<(), Damage> {
         let has_values = run_flags(self.kind()) & PAIRS != 0;
+        let is_list = self.kind() == Kind::List;
+        let mut numbers = NumberedEdits::default();
         for edit in edits::read(bytes, has_values) {
-            match edit? {
+            let edit = edit?;
+            if edit.key().is_none() != is_list {
+                return Err(Damage::Kind);
+            }
+            match edit {
+                Edit::Put(..) | Edit::Cut(..) | Edit::Insert(..) => {
+                    self.amend_elements(edit, &mut numbers, RUN_MAX);
+                }
                 Edit::Set(item) => {
                     self.set_in_run(&item, RUN_MAX);
                 }

@@ -19,6 +19,7 @@
 //!    values.
 
 mod cell;
+mod elements;
 mod entries;
 mod evicting;
 mod expiring;
@@ -41,6 +42,7 @@ mod writing;
 
 pub use cell::Overhead;
 pub(crate) use cell::ShardCell;
+pub use elements::{EMPTY_LIST, LIST};
 pub use fields::{EMPTY_HASH, EMPTY_SET, EMPTY_SORTED_SET, HASH, SET, SORTED_SET};
 pub use guard::Guard;
 pub use offloading::Offloading;

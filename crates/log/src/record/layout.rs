@@ -125,6 +125,8 @@ pub struct Tag {
 impl Tag {
     /// The kind of a string, in one of three forms.
     pub const STRING: u8 = 0;
+    /// The kind of a list, in the forms 0 and 2.
+    pub const LIST: u8 = 1;
     /// The kind of a hash, in one of four forms.
     pub const HASH: u8 = 2;
     /// The kind of a set, in one of three forms.
@@ -147,6 +149,7 @@ impl Tag {
     pub const fn is_known(self) -> bool {
         match self.kind {
             Tag::STRING => self.form < 3 && !self.is_tree,
+            Tag::LIST => matches!(self.form, 0 | 2),
             Tag::HASH => self.form < 4,
             Tag::SET | Tag::SORTED_SET => self.form < 3,
             _ => false,
@@ -184,7 +187,10 @@ impl Tag {
 
     /// Whether the value consists of elements.
     const fn is_collection(self) -> bool {
-        matches!(self.kind, Tag::HASH | Tag::SET | Tag::SORTED_SET)
+        matches!(
+            self.kind,
+            Tag::LIST | Tag::HASH | Tag::SET | Tag::SORTED_SET
+        )
     }
 }
 

@@ -315,15 +315,17 @@ fn a_string_has_no_edits() {
 }
 
 #[test]
-fn a_value_is_a_string_or_a_set_sorted_or_not_in_one_of_three_forms_or_a_hash_in_one_of_four() {
+fn a_value_is_of_a_kind_and_in_a_form_that_are_known() {
     let db = DbId(0);
     for bits in 0..128 {
         let tag = tag(bits / 8, bits % 4, bits & 4 != 0);
         let is_string = tag.kind == Tag::STRING && tag.form < 3 && !tag.is_tree;
         let is_hash = tag.kind == Tag::HASH;
         let is_set = matches!(tag.kind, Tag::SET | Tag::SORTED_SET) && tag.form < 3;
-        let is_collection = is_hash || matches!(tag.kind, Tag::SET | Tag::SORTED_SET);
-        assert_eq!(tag.is_known(), is_string || is_hash || is_set);
+        let is_list = tag.kind == Tag::LIST && matches!(tag.form, 0 | 2);
+        let is_collection = matches!(tag.kind, Tag::LIST | Tag::HASH | Tag::SET | Tag::SORTED_SET);
+        let are_elements = is_hash || is_set || is_list;
+        assert_eq!(tag.is_known(), is_string || are_elements);
         let with = |mut draft: Draft<'static>| {
             draft.tag = tag;
             draft
@@ -337,7 +339,7 @@ fn a_value_is_a_string_or_a_set_sorted_or_not_in_one_of_three_forms_or_a_hash_in
             (Draft::patch(db, b"key", tag, 0, 5, b"value"), is_string),
             (
                 with(Draft::edit_instance(db, SEVEN, TREE, b"")),
-                is_hash || is_set,
+                are_elements,
             ),
             (
                 with(Draft::leaf(db, SEVEN, TREE, b"")),

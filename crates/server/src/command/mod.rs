@@ -14,6 +14,7 @@ pub(crate) mod geo;
 pub(crate) mod hash;
 mod items;
 pub(crate) mod key;
+pub(crate) mod list;
 pub(crate) mod multi_read;
 pub(crate) mod park;
 pub(crate) mod prepare;

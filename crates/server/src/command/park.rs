@@ -24,16 +24,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ferrite_log::Lsn;
-use keyspace::reason;
+use keyspace::{Kind, reason};
 use resp::number;
 
-use super::{Context, Next, server};
+use super::{Context, Next, list, server};
 use crate::names::ByHash;
 use crate::observe::waits::{Asks, Key, KeyWait, ready};
 use crate::request::{Args, Failure};
 use crate::server::Server;
 use crate::shared::Outcome;
-use crate::store::{Shards, Store};
+use crate::store::Shards;
 
 /// Bytes that a place in the line of a key takes, beside the key.
 const WAITED_BYTES: usize = 512;
@@ -165,6 +165,7 @@ pub(crate) fn go_on(context: &mut Context<'_>, parked: Parked) {
         // Its command comes again, and finds out what has become of what it waited for.
         _ if parked.wait.repeats => {}
         Some(Outcome::Reply(bytes)) => context.reply.encoded(&bytes),
+        Some(Outcome::Failed(failure)) => context.refuse(&failure),
         Some(Outcome::Error) => {
             context.refuse(&Failure::of(
                 "UNBLOCKED client unblocked via CLIENT UNBLOCK",
@@ -181,7 +182,9 @@ pub(crate) fn go_on(context: &mut Context<'_>, parked: Parked) {
 pub(crate) enum Taken {
     /// It was taken; this is the reply, in the protocol of the connection.
     Reply(Vec<u8>),
-    /// There is nothing.
+    /// It cannot be taken, and the connection waits no more.
+    Failed(Failure),
+    /// There is nothing that it asks for.
     Nothing,
     /// The connection does not wait any more.
     Late,
@@ -189,9 +192,11 @@ pub(crate) enum Taken {
 
 /// Takes what there is in a key of a database for a connection that waits for it: looks under the shard's
 /// lock whether there is something, then claims the wait, then takes it.
-fn take(store: &Store<'_>, db: usize, key: &[u8], wait: &KeyWait) -> Taken {
-    match wait.asks {
-        Asks::Value => server::debug::take_for(store, db, key, wait),
+fn take(context: &Context<'_>, (db, key): (usize, keyspace::Key<'_>), wait: &KeyWait) -> Taken {
+    let store = &context.store;
+    match wait.asks.kind() {
+        Kind::List => list::take_for(store, &context.server.settings, (db, key), wait),
+        _ => server::debug::take_for(store, db, key.bytes, wait),
     }
 }
 
@@ -204,12 +209,18 @@ pub(crate) fn serve(context: &Context<'_>) {
             let hash = server.keyspace.hash(&key);
             let shard = server.keyspace.shard_of(hash);
             let place = keyspace::Key { bytes: &key, hash };
-            while let Some(wait) = server.observers.waiters.first(shard, db, place) {
-                match take(&context.store, db, &key, &wait) {
+            let mut last = 0;
+            while let Some(wait) = server.observers.waiters.behind(shard, db, place, last) {
+                match take(context, (db, place), &wait) {
                     Taken::Reply(bytes) => {
                         server.go_on(&wait.client, wait.number, Outcome::Reply(bytes));
                     }
+                    Taken::Failed(failure) => {
+                        server.go_on(&wait.client, wait.number, Outcome::Failed(failure));
+                    }
                     Taken::Late => {}
+                    // Somebody behind may ask for something else.
+                    Taken::Nothing if context.store.contains_in(db, place) => last = wait.number,
                     Taken::Nothing => break,
                 }
             }

@@ -219,6 +219,7 @@ pub(crate) enum Group {
     Generic,
     String,
     Bitmap,
+    List,
     Hash,
     Set,
     SortedSet,

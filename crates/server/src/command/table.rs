@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::server::key_finder;
 use super::spec::{Begin, Find, Group, Handler, KeySpec, Spec, flag};
 use super::{
-    bitmap, config, connection, geo, hash, key, pubsub, server, set, sorted_set, string,
+    bitmap, config, connection, geo, hash, key, list, pubsub, server, set, sorted_set, string,
     transaction,
 };
 use crate::request::Args;
@@ -54,6 +54,7 @@ impl Command {
             spec.group,
             Group::String
                 | Group::Bitmap
+                | Group::List
                 | Group::Hash
                 | Group::Set
                 | Group::SortedSet
@@ -288,6 +289,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         sorted_set::RANGES,
         sorted_set::COMBINES,
         geo::COMMANDS,
+        list::COMMANDS,
         key::COMMANDS,
         connection::COMMANDS,
         pubsub::COMMANDS,
@@ -455,7 +457,7 @@ mod tests {
                     "{spelling}"
                 );
             }
-            assert!(table().find(format!("{name}x").as_bytes()).is_none());
+            assert!(table().find(format!("{name}~").as_bytes()).is_none());
             for at in 0..name.len() {
                 // A byte that differs from the name's only in the bit by which case is folded.
                 let mut other = name.as_bytes().to_vec();

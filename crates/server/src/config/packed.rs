@@ -2,7 +2,8 @@
 //! the form of a value keeps ([`keyspace::Form`]), and nothing else.
 
 use keyspace::collection::build::Builder;
-use keyspace::{Form, Kind};
+use keyspace::collection::cell::Cell;
+use keyspace::{Form, Kind, ListRef};
 
 use super::{Setting, Settings};
 
@@ -11,10 +12,42 @@ use super::{Setting, Settings};
 pub(crate) struct Packed {
     /// Most items.
     pub(crate) entries: usize,
-    /// Most bytes of a name or a value.
+    /// Most bytes of a name or a value; of a list, of the whole as Redis packs it.
     pub(crate) value: usize,
     /// Most members of a set of integers.
     pub(crate) integers: usize,
+}
+
+/// Bytes of a listpack up to which a list is one if a count limits it, and by default.
+const LIST_BYTES: usize = 8192;
+/// Bytes of a listpack without elements.
+const LISTPACK: usize = 7;
+/// Bytes that an element may take in a listpack beyond those that it takes in a run.
+const LISTED_MORE: usize = 4;
+
+/// Bytes of an element in a listpack.
+fn listed(element: Cell<'_>) -> usize {
+    let bytes = match element {
+        Cell::Int(0..=127) => 1,
+        Cell::Int(-4096..=4095) => 2,
+        Cell::Int(-32_768..=32_767) => 3,
+        Cell::Int(-8_388_608..=8_388_607) => 4,
+        Cell::Int(integer) if i32::try_from(integer).is_ok() => 5,
+        Cell::Int(_) => 9,
+        Cell::Bytes(bytes) => match bytes.len() {
+            len @ ..64 => 1 + len,
+            len @ 64..4096 => 2 + len,
+            len => 5 + len,
+        },
+    };
+    let behind = match bytes {
+        ..128 => 1,
+        128..16_384 => 2,
+        16_384..2_097_152 => 3,
+        2_097_152..268_435_456 => 4,
+        _ => 5,
+    };
+    bytes + behind
 }
 
 fn limit(settings: &Settings, setting: Setting) -> usize {
@@ -52,8 +85,57 @@ impl Packed {
         }
     }
 
+    /// Those of lists: `listpack`, or beyond `quicklist`.
+    #[inline]
+    pub(crate) fn list(settings: &Settings) -> Packed {
+        let (entries, value) = match settings.int(Setting::ListMaxListpackSize) {
+            // Redis does not let a count stand alone.
+            count @ 0.. => (count.max(1) as usize, LIST_BYTES),
+            level => (usize::MAX, LIST_BYTES << (-1 - level).min(4) >> 1),
+        };
+        Packed {
+            entries,
+            value,
+            integers: 0,
+        }
+    }
+
+    /// Whether Redis would keep a list as one listpack that has `len` elements.
+    pub(crate) fn holds(&self, elements: ListRef<'_>) -> bool {
+        let len = elements.len() as usize;
+        if len > self.entries || LISTPACK + 2 * len > self.value {
+            return false;
+        }
+        // A small list needs no look at its elements: an element takes at most so much more than here.
+        if let ListRef::Run(run) = elements
+            && LISTPACK + run.bytes().len() + LISTED_MORE * len <= self.value
+        {
+            return true;
+        }
+        let mut bytes = LISTPACK;
+        elements.iter().all(|item| {
+            bytes += listed(item.name);
+            bytes <= self.value
+        })
+    }
+
+    /// Half of it.
+    pub(crate) fn half(self) -> Packed {
+        Packed {
+            entries: self.entries / 2,
+            value: self.value / 2,
+            ..self
+        }
+    }
+
     /// How a collection counts as written that was made as a whole.
     pub(crate) fn form_of(settings: &Settings, built: &Builder) -> Form {
+        if let Some(elements) = built.list() {
+            return match Packed::list(settings).holds(elements) {
+                true => Form::Whole,
+                false => Form::Part,
+            };
+        }
         let is_set = built.kind() == Kind::Set;
         let packed = match built.kind() {
             Kind::Set => Packed::set(settings),

@@ -42,6 +42,7 @@ pub(crate) enum Setting {
     LfuDecayTime,
     HashMaxListpackEntries,
     HashMaxListpackValue,
+    ListMaxListpackSize,
     SetMaxIntsetEntries,
     SetMaxListpackEntries,
     SetMaxListpackValue,

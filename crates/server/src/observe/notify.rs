@@ -54,6 +54,14 @@ events! {
     HPERSIST: HASH "hpersist";
     HINCRBY: HASH "hincrby";
     HINCRBYFLOAT: HASH "hincrbyfloat";
+    LPUSH: LIST "lpush";
+    RPUSH: LIST "rpush";
+    LPOP: LIST "lpop";
+    RPOP: LIST "rpop";
+    LSET: LIST "lset";
+    LINSERT: LIST "linsert";
+    LREM: LIST "lrem";
+    LTRIM: LIST "ltrim";
     SADD: SET "sadd";
     SREM: SET "srem";
     SPOP: SET "spop";

@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::request::Failure;
+
 /// Source of the numbers of waits: ascending; 0 is no wait.
 #[derive(Default)]
 pub(crate) struct WaitNumbers(AtomicU64);
@@ -17,6 +19,8 @@ impl WaitNumbers {
 pub(crate) enum Outcome {
     /// The wait has succeeded with this reply.
     Reply(Vec<u8>),
+    /// There was something, but the command fails.
+    Failed(Failure),
     /// The timeout has passed, or CLIENT UNBLOCK.
     TimeIsUp,
     /// CLIENT UNBLOCK ERROR.

@@ -11,10 +11,11 @@ use crate::request::Args;
 /// How many keys before its own a key's entry is asked for; its bucket twice as many.
 const AHEAD: usize = 8;
 
-/// Several locked shards of the selected database. What changes in them is one change to the log.
+/// Several locked shards of a database. What changes in them is one change to the log.
 pub(crate) struct Shards<'a> {
     pub(super) locked: Locked<'a>,
     pub(super) store: &'a Store<'a>,
+    pub(super) db: usize,
 }
 
 impl Held for Locked<'_> {
@@ -101,13 +102,18 @@ impl Store<'_> {
 }
 
 impl Shards<'_> {
+    /// The hash of a key.
+    pub(crate) fn hash_of(&self, key: &[u8]) -> u64 {
+        self.store.keyspace.hash(key)
+    }
+
     /// The shard of one of the keys that were locked.
     #[inline]
     pub(crate) fn of(&mut self, key: Key<'_>) -> Shard<'_> {
         Shard {
             guard: self.locked.shard(key.hash),
             store: self.store,
-            db: self.store.db,
+            db: self.db,
         }
     }
 }

@@ -4,13 +4,15 @@
 //! A command changes one by one [`ItemsEdit`], whatever number of items it sets and removes: one change to
 //! everybody who observes the key, one record of the log, and an event. One without items is removed.
 
+mod lists;
+
 use std::marker::PhantomData;
 use std::ops::Deref;
 
 use keyspace::collection::any::{Held, Moment};
 use keyspace::collection::cell::Cell;
-use keyspace::collection::kind::{Fields, Members, Scores};
-use keyspace::collection::log::edits::Edits;
+use keyspace::collection::kind::{Elements, Fields, Members, Scores};
+use keyspace::collection::log::numbered::NumberedEdits;
 use keyspace::collection::run::Item;
 use keyspace::collection::tree::Put;
 use keyspace::{
@@ -31,10 +33,14 @@ pub(crate) struct Items<'g, 'a, K>(pub(super) Entry<'g, 'a>, PhantomData<K>);
 pub(crate) type Hash<'g, 'a> = Items<'g, 'a, Fields>;
 /// An entry of a locked shard that is a set.
 pub(crate) type Set<'g, 'a> = Items<'g, 'a, Members>;
+/// An entry of a locked shard that is a list.
+pub(crate) type List<'g, 'a> = Items<'g, 'a, Elements>;
 /// One change of a hash.
 pub(crate) type HashEdit<'g, 'a> = ItemsEdit<'g, 'a, Fields>;
 /// One change of a set.
 pub(crate) type SetEdit<'g, 'a> = ItemsEdit<'g, 'a, Members>;
+/// One change of a list.
+pub(crate) type ListEdit<'g, 'a> = ItemsEdit<'g, 'a, Elements>;
 
 /// A kind of collections that keys have.
 pub(crate) trait Kept: Held {
@@ -198,6 +204,35 @@ impl<'a> Shard<'a> {
         self.find_items_to_change(key)
     }
 
+    /// [`Shard::read_items`] of a list.
+    ///
+    /// # Errors
+    /// The key is of another kind.
+    #[inline]
+    pub(crate) fn read_list(&mut self, key: Key<'_>) -> Result<Option<List<'_, 'a>>, Failure> {
+        self.read_items(key)
+    }
+
+    /// [`Shard::find_items`] of a list.
+    ///
+    /// # Errors
+    /// The key is of another kind.
+    #[inline]
+    pub(crate) fn find_list(&mut self, key: Key<'_>) -> Result<Option<List<'_, 'a>>, Failure> {
+        self.find_items(key)
+    }
+
+    /// [`Shard::find_items_to_change`] of a list.
+    ///
+    /// # Errors
+    /// The key is of another kind.
+    pub(crate) fn find_list_to_change(
+        &mut self,
+        key: Key<'_>,
+    ) -> Result<Option<List<'_, 'a>>, Failure> {
+        self.find_items_to_change(key)
+    }
+
     /// Changes the collection of a key, which is made if it is missing, by what `change` does to it; `event`
     /// is told if it does anything.
     ///
@@ -318,7 +353,7 @@ pub(crate) struct ItemsEdit<'g, 'a, K> {
     /// Items that were set or removed.
     pub(super) changes: u64,
     /// The changes, if there is a log.
-    pub(super) edits: Option<Edits>,
+    pub(super) log: NumberedEdits,
     /// Whether a limit of the packed encodings was passed.
     is_passed: bool,
     /// Told behind the event of the change.
@@ -333,7 +368,7 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
             before,
             packed,
             changes: 0,
-            edits: entry.store.journal.map(Journal::edits),
+            log: NumberedEdits::new(entry.store.journal.map(Journal::edits)),
             entry,
             is_passed: false,
             also: None,
@@ -366,7 +401,7 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
     #[inline]
     pub(super) fn note_set(&mut self, item: &Item<'_>) {
         self.changes += 1;
-        if let Some(edits) = &mut self.edits {
+        if let Some(edits) = &mut self.log.edits {
             edits.set(item);
         }
         let before = self.entry.inner.value_type().form;
@@ -383,7 +418,7 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
     pub(crate) fn reschedule(&mut self, name: Cell<'_>, expiry: Option<u64>) {
         if self.entry.inner.reschedule_field(name, expiry) {
             self.changes += 1;
-            if let Some(edits) = &mut self.edits {
+            if let Some(edits) = &mut self.log.edits {
                 edits.reschedule(name, expiry);
             }
         }
@@ -401,7 +436,7 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
         let is_removed = self.entry.inner.remove_item(name);
         if is_removed {
             self.changes += 1;
-            if let Some(edits) = &mut self.edits {
+            if let Some(edits) = &mut self.log.edits {
                 edits.remove(name);
             }
         }
@@ -415,7 +450,7 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
             mut entry,
             before,
             changes,
-            edits,
+            log,
             is_passed,
             also,
             ..
@@ -436,7 +471,7 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
         if is_empty {
             return finish_empty(entry, before, (event, also));
         }
-        if let (Some(journal), Some(edits)) = (store.journal, edits) {
+        if let (Some(journal), Some(edits)) = (store.journal, log.edits) {
             journal.edited(&mut entry.inner, before.overwritten(), edits, is_passed);
         }
         entry.inner.touch();

@@ -35,7 +35,7 @@ use crate::values::cold::Served;
 
 use batch::Reached;
 pub(crate) use batch::{Pair, Shards};
-pub(crate) use items::{HashEdit, Items, Kept, Set, SetEdit};
+pub(crate) use items::{HashEdit, Items, Kept, List, ListEdit, Set, SetEdit};
 pub(crate) use room::make_room;
 pub(crate) use shard::{Entry, LastUse, Shard, Still};
 pub(crate) use sorted::{SortedSet, SortedSetEdit};
@@ -130,20 +130,35 @@ impl Store<'_> {
 
     /// Locks the shards of several keys, all before any is read.
     pub(crate) fn lock_keys<'k>(&self, keys: impl Iterator<Item = Key<'k>>) -> Shards<'_> {
+        self.lock_keys_in(self.db, keys)
+    }
+
+    /// [`Store::lock_keys`] of a database.
+    pub(crate) fn lock_keys_in<'k>(
+        &self,
+        db: usize,
+        keys: impl Iterator<Item = Key<'k>>,
+    ) -> Shards<'_> {
         let mut set = ShardSet::default();
         keys.for_each(|key| set.add(self.keyspace.shard_of(key.hash)));
-        self.lock_shards(set)
+        self.lock_shards_in(db, set)
     }
 
     /// Locks several shards of the selected database.
     #[inline]
     pub(crate) fn lock_shards(&self, set: ShardSet) -> Shards<'_> {
+        self.lock_shards_in(self.db, set)
+    }
+
+    /// [`Store::lock_shards`] of a database.
+    fn lock_shards_in(&self, db: usize, set: ShardSet) -> Shards<'_> {
         if let Some(journal) = self.journal {
             journal.begin_batch();
         }
         Shards {
-            locked: self.keyspace.lock_set(self.turn, self.db, set, self.now),
+            locked: self.keyspace.lock_set(self.turn, db, set, self.now),
             store: self,
+            db,
         }
     }
 
@@ -176,6 +191,7 @@ impl Store<'_> {
         Shards {
             locked,
             store: self,
+            db: self.db,
         }
     }
 

@@ -66,7 +66,7 @@ impl SortedSetEdit<'_, '_> {
         };
         let item = scored(member, score, &mut scratch);
         self.entry.inner.set_score(&item, before);
-        if let (Some(edits), Some(before)) = (&mut self.edits, before) {
+        if let (Some(edits), Some(before)) = (&mut self.log.edits, before) {
             edits.take(&scored(member, before, &mut old));
         }
         self.note_set(&item);
@@ -87,7 +87,7 @@ impl SortedSetEdit<'_, '_> {
         let item = scored(member, score, &mut scratch);
         if self.entry.inner.take_member(&item) {
             self.changes += 1;
-            if let Some(edits) = &mut self.edits {
+            if let Some(edits) = &mut self.log.edits {
                 edits.take(&item);
             }
         }

@@ -88,6 +88,15 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         },
     },
     Difference {
+        name: "OBJECT ENCODING of lists",
+        reason: "small lists are a listpack as in Redis 7.2, not a quicklist",
+        covers: |request, reference, subject| {
+            request.upper(1) == b"ENCODING"
+                && reference.bytes() == Some(b"quicklist")
+                && subject.bytes() == Some(b"listpack")
+        },
+    },
+    Difference {
         name: "KEYS alone",
         reason: "lists all keys, where redis-server wants a pattern; COMMAND tells the arity",
         covers: |request, reference, subject| {

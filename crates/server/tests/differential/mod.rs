@@ -11,14 +11,15 @@
 //! the letter is decided in `compare.rs`, which also holds the table of deliberate differences.
 //!
 //! Reading order: `request` and `words` (the vocabulary), `strings`, `keys`, `bits`, `hashes`, `sets`,
-//! `sorted_sets`, `session` (the sentences), `stream` (the text), `pair`, `compare`, `run`, `walk`, `heard`
-//! and `scenarios` (the examination), `report`.
+//! `sorted_sets`, `lists`, `session` (the sentences), `stream` (the text), `pair`, `compare`, `run`, `walk`,
+//! `heard` and `scenarios` (the examination), `report`.
 
 mod bits;
 mod compare;
 mod hashes;
 mod heard;
 mod keys;
+mod lists;
 mod pair;
 mod report;
 mod request;
@@ -60,7 +61,8 @@ const COVERED: &str = "\
     SINTERSTORE SUNIONSTORE SDIFFSTORE SINTERCARD SPOP SRANDMEMBER SSCAN ZADD ZINCRBY ZREM ZCARD ZSCORE \
     ZMSCORE ZCOUNT ZLEXCOUNT ZRANGE ZREVRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYLEX \
     ZRANGESTORE ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX ZPOPMIN ZPOPMAX ZMPOP ZUNION ZINTER ZDIFF \
-    ZUNIONSTORE ZINTERSTORE ZDIFFSTORE ZINTERCARD ZRANDMEMBER ZSCAN ECHO PING HELLO CLIENT COMMAND \
+    ZUNIONSTORE ZINTERSTORE ZDIFFSTORE ZINTERCARD ZRANDMEMBER ZSCAN LPUSH RPUSH LPUSHX RPUSHX LPOP RPOP LLEN \
+    LINDEX LRANGE LTRIM LSET LINSERT LREM LPOS LMOVE RPOPLPUSH LMPOP ECHO PING HELLO CLIENT COMMAND \
     CONFIG";
 
 fn environment(name: &str) -> Option<String> {

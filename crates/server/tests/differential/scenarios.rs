@@ -110,6 +110,8 @@ impl Run<'_> {
                     "OBJECT ENCODING",
                 ]
                 .map(|name| request(name).word(key))
+                .into_iter()
+                .chain([request("LRANGE").word(key).word("0").word("-1")])
             });
             let questions = questions.collect();
             self.exchange(0, questions)?;

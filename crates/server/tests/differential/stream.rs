@@ -113,8 +113,9 @@ impl Generator {
             40..=63 => self.key_request(),
             64..=75 => self.bit_request(),
             76..=83 => self.hash_request(),
-            84..=90 => self.set_request(),
-            _ => self.sorted_set_request(),
+            84..=88 => self.set_request(),
+            89..=94 => self.sorted_set_request(),
+            _ => self.list_request(),
         }
     }
 
@@ -206,6 +207,10 @@ fn is_safe(request: &Request) -> bool {
         b"GETEX" => has_safe_options(2),
         // Which of several members it takes is each server's own affair.
         b"SPOP" => request.words.len() > 2 && !is_number_in(2, &(1..=100_000)),
+        // Redis 7.0 negates a number that has no negative.
+        b"LPOS" => {
+            !(3..request.words.len()).any(|index| is_number_in(index, &(i64::MIN..=i64::MIN)))
+        }
         b"SETRANGE" => !is_number_in(2, &HEAVY_BYTES),
         b"SETBIT" => !is_number_in(2, &HEAVY_BITS),
         b"HRANDFIELD" | b"SRANDMEMBER" | b"ZRANDMEMBER" => !is_number_in(2, &HEAVY_COUNTS),

@@ -46,7 +46,7 @@ pub(super) fn assert_same_or_refused(data: &Data, for_redis: &[&str], story: &st
                 .any(|place| said.contains(place));
             assert!(names_place && names_file, "{story}\n{failure}");
             let is_right =
-                redis.is_none() || said.contains(", key \"list") || story.contains("damaged");
+                redis.is_none() || said.contains(", key \"events") || story.contains("damaged");
             assert!(is_right, "redis-server starts there: {story}\n{failure}");
             data.assert_untouched(&before, story);
             return false;
@@ -80,14 +80,14 @@ fn make(random: &mut Rng) -> (Data, Vec<&'static str>, String) {
         options.extend(["--appendonly", "no"]);
     }
     let mut story = options.join(" ");
-    let has_list = random.u8(..8) == 0;
+    let has_stream = random.u8(..8) == 0;
     for _ in 0..random.usize(1..4) {
         let mut server = data.redis(&options);
         for _ in 0..random.usize(1..4) {
-            work(random, &server, has_list);
+            work(random, &server, has_stream);
             story += &disturb(random, &mut server.client(), is_snapshot);
         }
-        story += &stop(random, &mut server, is_snapshot, has_list);
+        story += &stop(random, &mut server, is_snapshot, has_stream);
     }
     if is_snapshot {
         return (data, vec!["--appendonly", "no"], story);
@@ -97,12 +97,12 @@ fn make(random: &mut Rng) -> (Data, Vec<&'static str>, String) {
 }
 
 /// Sends a few hundred commands without waiting for their replies, and waits for the last.
-fn work(random: &mut Rng, server: &Server, has_list: bool) {
+fn work(random: &mut Rng, server: &Server, has_stream: bool) {
     let mut client = server.client();
     let count = random.usize(20..300);
     let mut requests = Vec::new();
     for _ in 0..count {
-        requests.extend(request(random, has_list));
+        requests.extend(request(random, has_stream));
     }
     requests.extend(encode_request(&["PING", "done"]));
     client.send_bytes(&requests).expect("redis-server reads");
@@ -110,7 +110,7 @@ fn work(random: &mut Rng, server: &Server, has_list: bool) {
 }
 
 /// A command, or a transaction of some.
-fn request(random: &mut Rng, has_list: bool) -> Vec<u8> {
+fn request(random: &mut Rng, has_stream: bool) -> Vec<u8> {
     if random.u8(..12) == 0 {
         let inner = (0..random.usize(..5))
             .flat_map(|_| simple(random))
@@ -118,8 +118,8 @@ fn request(random: &mut Rng, has_list: bool) -> Vec<u8> {
         let (multi, exec) = (encode_request(&["MULTI"]), encode_request(&["EXEC"]));
         return [multi, inner, exec].concat();
     }
-    if has_list && random.u8(..40) == 0 {
-        return encode_request(&["RPUSH", "list", "x"]);
+    if has_stream && random.u8(..40) == 0 {
+        return encode_request(&["XADD", "events", "*", "f", "v"]);
     }
     simple(random)
 }
@@ -192,7 +192,7 @@ fn disturb(random: &mut Rng, client: &mut Client, is_snapshot: bool) -> String {
 }
 
 /// Ends redis-server, sometimes in the middle of its work.
-fn stop(random: &mut Rng, server: &mut Server, is_snapshot: bool, has_list: bool) -> String {
+fn stop(random: &mut Rng, server: &mut Server, is_snapshot: bool, has_stream: bool) -> String {
     let mut client = server.client();
     if is_snapshot {
         client.ask("SAVE");
@@ -208,13 +208,15 @@ fn stop(random: &mut Rng, server: &mut Server, is_snapshot: bool, has_list: bool
         1 => {
             client.ask("CONFIG SET rdb-key-save-delay 100000");
             client.ask("BGREWRITEAOF");
-            work(random, server, has_list);
+            work(random, server, has_stream);
             end(server, Signal::KILL);
             ", killed while rewritten".into()
         }
         2 => {
             // While it reads them.
-            let requests: Vec<u8> = (0..5_000).flat_map(|_| request(random, has_list)).collect();
+            let requests: Vec<u8> = (0..5_000)
+                .flat_map(|_| request(random, has_stream))
+                .collect();
             let half = random.usize(..requests.len());
             let _ = client.send_bytes(&requests[..half]);
             end(server, Signal::KILL);

@@ -26,9 +26,9 @@ fn what_cannot_be_taken_over_is_named() {
     for (before, line, behind, reason) in [
         (
             "",
-            "RPUSH list x",
+            "PFADD visits x",
             "",
-            format!("RPUSH, key \"list\": {unknown}"),
+            format!("PFADD, key \"visits\": {unknown}"),
         ),
         (
             "MULTI\nSET b 1",
@@ -109,25 +109,25 @@ fn other_types_in_the_base_are_named() {
     for preamble in ["yes", "no"] {
         let data = Data::new();
         let mut server = data.redis(&["--aof-use-rdb-preamble", preamble]);
-        ask_all(&mut server.client(), "SET a 1\nRPUSH list x");
+        ask_all(&mut server.client(), "SET a 1\nXADD events 1-1 f v");
         rewrite(&mut server.client());
         end(&mut server, Signal::KILL);
         let said = data.refusal(&[]);
         let (name, what) = match preamble {
             "yes" => (
                 "appendonly.aof.2.base.rdb",
-                ", key \"list\": the value is a list",
+                ", key \"events\": the value is a stream",
             ),
             _ => (
                 "appendonly.aof.2.base.aof",
-                ", command RPUSH, key \"list\": this server",
+                ", command XADD, key \"events\": this server",
             ),
         };
         let line = format!("./appendonlydir/{name} cannot be taken over: at byte ");
         assert!(said.contains(&line) && said.contains(what), "{said}");
         // When it is gone, the next start takes the directory over.
         let mut server = data.redis(&[]);
-        server.client().ask("DEL list");
+        server.client().ask("DEL events");
         rewrite(&mut server.client());
         end(&mut server, Signal::KILL);
         data.assert_taken_over(&[]);

@@ -117,7 +117,7 @@ impl Call<'_> {
     pub(crate) fn string(&self, name: &[u8]) -> Option<&[u8]> {
         match &self.get(name)?.data {
             Data::String(bytes) => Some(bytes),
-            Data::Hash(_) | Data::Set(_) | Data::SortedSet(_) => None,
+            Data::Hash(_) | Data::Set(_) | Data::SortedSet(_) | Data::List(_) => None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The plan: a script from a seed, one life of the server after the other.
 
-use crate::torture::commands::{COMMANDS, Effect, Row, bits, hashes, payload, scores, sets};
+use crate::torture::commands::{COMMANDS, Effect, Row, bits, hashes, lists, payload, scores, sets};
 use crate::torture::inspect::SEPARATOR;
 use crate::torture::model::DATABASES;
 use crate::torture::run::LANES;
@@ -17,6 +17,8 @@ const HASHES: u32 = 4;
 const SETS: u32 = 4;
 const SORTED_SETS: u32 = 4;
 const PLACES: u32 = 2;
+/// And of lists.
+const LISTS: u32 = 4;
 /// Keys that no other request names.
 const SELDOM: u32 = 64;
 
@@ -508,6 +510,7 @@ impl Plan {
             ("u", SETS),
             ("z", SORTED_SETS),
             ("p", PLACES),
+            ("l", LISTS),
         ];
         if let Some((class, count)) = classes.iter().find(|(class, _)| *class == token) {
             let number = self.random.u32(..*count);
@@ -589,8 +592,9 @@ impl Plan {
     }
 }
 
-/// What stands in the place of a word about fields, members or scores.
+/// What stands in the place of a word about fields, members, scores or elements.
 fn words_of_items(random: &mut fastrand::Rng, token: &str) -> Option<Vec<Arg>> {
     let words = hashes::words(random, token).or_else(|| sets::words(random, token));
-    words.or_else(|| scores::words(random, token))
+    let words = words.or_else(|| scores::words(random, token));
+    words.or_else(|| lists::words(random, token))
 }

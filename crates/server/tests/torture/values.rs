@@ -2,7 +2,7 @@
 //!
 //! A type of values costs a variant of [`Data`] and a row of [`KINDS`].
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::support::Value;
@@ -40,6 +40,7 @@ pub(crate) enum Data {
     Hash(Arc<Fields>),
     Set(Arc<Members>),
     SortedSet(Arc<Scores>),
+    List(Arc<Elements>),
 }
 
 /// Fields and their values.
@@ -96,6 +97,9 @@ pub(crate) fn scores_of(reply: &Value) -> Option<Scores> {
     (scores.len() == count).then_some(scores)
 }
 
+/// Elements of a list.
+pub(crate) type Elements = VecDeque<Vec<u8>>;
+
 impl Data {
     pub(crate) fn string(bytes: Vec<u8>) -> Data {
         Data::String(Arc::new(bytes))
@@ -145,6 +149,14 @@ impl Data {
                     sum(&bytes)
                 )
             }
+            Data::List(elements) => {
+                let bytes: Vec<u8> = elements
+                    .iter()
+                    .flat_map(|element| [element, &b";"[..]].concat())
+                    .collect();
+                let (count, sum) = (elements.len(), sum(&bytes));
+                format!("list of {count} elements (crc {sum:08x})")
+            }
         }
     }
 
@@ -155,6 +167,7 @@ impl Data {
             Data::Hash(_) => "hash",
             Data::Set(_) => "set",
             Data::SortedSet(_) => "zset",
+            Data::List(_) => "list",
         }
     }
 }
@@ -208,6 +221,19 @@ pub(crate) const KINDS: &[Kind] = &[
         decode: |reply| {
             let scores = scores_of(&reply).filter(|scores| !scores.is_empty())?;
             Some(Data::SortedSet(Arc::new(scores)))
+        },
+    },
+    Kind {
+        name: "list",
+        read: &["LRANGE", "KEY", "0", "-1"],
+        decode: |reply| {
+            let Value::Array(words) = reply else {
+                return None;
+            };
+            let elements = words.iter().map(|word| Some(word.bytes()?.to_vec()));
+            let elements: Option<Elements> = elements.collect();
+            let elements = elements.filter(|elements| !elements.is_empty())?;
+            Some(Data::List(Arc::new(elements)))
         },
     },
 ];

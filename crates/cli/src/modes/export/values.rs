@@ -18,6 +18,7 @@ pub(super) enum Form {
     Hash,
     Set,
     SortedSet,
+    List,
 }
 
 impl Form {
@@ -28,6 +29,7 @@ impl Form {
             Form::Hash => vec![b"HGETALL", key],
             Form::Set => vec![b"SMEMBERS", key],
             Form::SortedSet => vec![b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"],
+            Form::List => vec![b"LRANGE", key, b"0", b"-1"],
         }
     }
 }
@@ -57,6 +59,7 @@ pub(super) fn forms(session: &mut Session, keys: &[Vec<u8>]) -> Result<Vec<Reada
                 others.push(vec![&b"HLEN"[..], key]);
                 others.push(vec![&b"SCARD"[..], key]);
                 others.push(vec![&b"ZCARD"[..], key]);
+                others.push(vec![&b"LLEN"[..], key]);
                 others.push(vec![&b"MEMORY"[..], b"USAGE", key]);
                 Readable::Unsupported
             }
@@ -71,9 +74,9 @@ pub(super) fn forms(session: &mut Session, keys: &[Vec<u8>]) -> Result<Vec<Reada
         let Readable::Unsupported = found else {
             continue;
         };
-        let counts = [replies.next(), replies.next(), replies.next()];
+        let counts = [(); 4].map(|()| replies.next());
         let memory = replies.next();
-        let forms = [Form::Hash, Form::Set, Form::SortedSet];
+        let forms = [Form::Hash, Form::Set, Form::SortedSet, Form::List];
         let found_form = forms.into_iter().zip(counts).find_map(|its| match its {
             (form, Some(Value::Integer(items))) => Some((form, items)),
             _ => None,
@@ -91,7 +94,7 @@ pub(super) fn forms(session: &mut Session, keys: &[Vec<u8>]) -> Result<Vec<Reada
     Ok(found)
 }
 
-/// The members in the reply to SMEMBERS.
+/// The members in the reply to SMEMBERS, or the elements in that to LRANGE.
 ///
 /// # Errors
 /// The reply has none; it is given back.
@@ -171,6 +174,23 @@ pub(super) fn write_scores<W: Write>(
     for (member, score) in scores {
         let score = *score;
         writer.element(Element::Member { member, score })?;
+    }
+    writer.end()
+}
+
+/// Writes a list.
+///
+/// # Errors
+/// Those of the writer.
+pub(super) fn write_list<W: Write>(
+    writer: &mut Writer<W>,
+    key: &[u8],
+    elements: &[Vec<u8>],
+    attributes: Attributes,
+) -> io::Result<()> {
+    writer.begin(key, Collection::List, elements.len() as u64, attributes)?;
+    for element in elements {
+        writer.element(Element::String(element))?;
     }
     writer.end()
 }

@@ -1,6 +1,6 @@
-//! A hash or a set of an import, sorted or not: DEL, HSET, SADD or ZADD with some items at a time, and
-//! PEXPIREAT, which every server knows. Fields that expire take HPEXPIREAT, which servers know since Redis
-//! 7.4; one that does not refuses the key.
+//! A hash, a set, sorted or not, or a list of an import: DEL, HSET, SADD, ZADD or RPUSH with some items at
+//! a time, and PEXPIREAT, which every server knows. Fields that expire take HPEXPIREAT, which servers know
+//! since Redis 7.4; one that does not refuses the key.
 //!
 //! Others may see a part of it until all of it is written. A collection of any size takes the memory of one
 //! batch, but in a cluster, where its requests may have to be sent again to another node.
@@ -16,7 +16,7 @@ pub(super) struct Collection {
     /// The lane of its key.
     pub(super) at: usize,
     expiry_ms: Option<i64>,
-    /// HSET, SADD or ZADD and its arguments so far.
+    /// HSET, SADD, ZADD or RPUSH and its arguments so far.
     words: Vec<Vec<u8>>,
     bytes: usize,
     /// Those of the fields that expire, and when.
@@ -34,6 +34,7 @@ impl Collection {
         let command: &[u8] = match kind {
             rdb::Collection::Set => b"SADD",
             rdb::Collection::SortedSet => b"ZADD",
+            rdb::Collection::List => b"RPUSH",
             _ => b"HSET",
         };
         Collection {
@@ -55,7 +56,7 @@ impl Collection {
         self.is_enough()
     }
 
-    /// Adds a member. Whether there are enough for a request.
+    /// Adds a member or an element. Whether there are enough for a request.
     pub(super) fn add_member(&mut self, member: &[u8]) -> bool {
         self.words.push(member.to_vec());
         self.bytes += member.len();

@@ -51,8 +51,8 @@ pub(super) fn survey(path: &Path, wanted: Option<u64>) -> Result<Survey> {
 fn describe(what: &Unsupported<'_>, database: u64) -> String {
     match what {
         Unsupported::Value { key, kind } => format!(
-            "key {} in database {database} is a {kind}, and only strings, hashes, sets and \
-             sorted sets are supported",
+            "key {} in database {database} is a {kind}, and only strings, hashes, sets, sorted sets and \
+             lists are supported",
             quoted(key)
         ),
         Unsupported::Function(name) => {
@@ -74,7 +74,12 @@ pub(super) fn open(path: &Path, what: &'static str) -> Result<(TypedReader<File>
         )));
     }
     let mut reader = TypedReader::new(file, true).map_err(|error| unreadable(path, &error))?;
-    reader.only(&[Collection::Hash, Collection::Set, Collection::SortedSet]);
+    reader.only(&[
+        Collection::Hash,
+        Collection::Set,
+        Collection::SortedSet,
+        Collection::List,
+    ]);
     reader.pass_unsupported();
     let bar = bar(
         facts.len(),

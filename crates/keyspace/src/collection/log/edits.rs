@@ -5,9 +5,14 @@
 //!                           2: an item is removed: its name follows
 //!                           3: an item expires, or does no more: its expiry, if any, and its name follow
 //!                           4: an item of this name and value is removed: its cells follow
+//!                           5: an element has a number: the number (8 B) and the element follow
+//!                           6: an element has the number behind that of the last of 5, 6 or 7: it follows
+//!                           7: an element has the number before that of the last of 5, 6 or 7: it follows
+//!                           8: elements are removed: the first number, and the one behind the last, follow
+//!                           9: an element comes before that of a number, of a small list: both follow
 //! ```
 //!
-//! Cells are those of runs (see `cell`). Changes are applied in their order.
+//! Codes 5 to 9 are of lists. Cells are those of runs (see `cell`). Changes are applied in their order.
 
 use crate::collection::cell::{self, Cell};
 use crate::collection::run::{Damage, EXPIRY_LEN, Item};
@@ -16,11 +21,19 @@ const SET: u8 = 1;
 const REMOVE: u8 = 2;
 const RESCHEDULE: u8 = 3;
 const TAKE: u8 = 4;
+const PUT: u8 = 5;
+const NEXT: u8 = 6;
+const PREVIOUS: u8 = 7;
+const CUT: u8 = 8;
+const INSERT: u8 = 9;
+const NUMBER: usize = 8;
 
 /// Changes of items, in the form of a record.
 #[derive(Clone, Debug, Default)]
 pub struct Edits {
     bytes: Vec<u8>,
+    /// The number of the element that was put last.
+    last: Option<u64>,
 }
 
 impl Edits {
@@ -62,6 +75,44 @@ impl Edits {
         item.encode(&mut self.bytes[at + 1..]);
     }
 
+    /// The element of a number is this.
+    #[inline]
+    pub fn put(&mut self, number: u64, element: Cell<'_>) {
+        let code = match self.last {
+            Some(last) if number == last.wrapping_add(1) => NEXT,
+            Some(last) if number == last.wrapping_sub(1) => PREVIOUS,
+            _ => PUT,
+        };
+        self.bytes.push(code);
+        if code == PUT {
+            self.bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        self.element(element);
+        self.last = Some(number);
+    }
+
+    /// There are no elements of the numbers `from..to` any more.
+    #[inline]
+    pub fn cut(&mut self, from: u64, to: u64) {
+        self.bytes.push(CUT);
+        self.bytes.extend_from_slice(&from.to_le_bytes());
+        self.bytes.extend_from_slice(&to.to_le_bytes());
+    }
+
+    /// In a small list, this element comes before that of a number.
+    pub fn insert(&mut self, number: u64, element: Cell<'_>) {
+        self.bytes.push(INSERT);
+        self.bytes.extend_from_slice(&number.to_le_bytes());
+        self.element(element);
+    }
+
+    #[inline]
+    fn element(&mut self, element: Cell<'_>) {
+        let at = self.bytes.len();
+        self.bytes.resize(at + element.size(), 0);
+        element.encode(&mut self.bytes[at..]);
+    }
+
     /// All changes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
@@ -76,6 +127,7 @@ impl Edits {
 
     /// Forgets all changes. Keeps memory for at most `keep` bytes.
     pub fn clear(&mut self, keep: usize) {
+        self.last = None;
         self.bytes.clear();
         self.bytes.shrink_to(keep);
     }
@@ -92,14 +144,32 @@ pub enum Edit<'a> {
     Reschedule(Cell<'a>, Option<u64>),
     /// The item of a name and a value is removed.
     Take(Item<'a>),
+    /// The element of a number is this.
+    Put(u64, Cell<'a>),
+    /// The elements of the numbers from the first to before the second are removed.
+    Cut(u64, u64),
+    /// In a small list, an element comes before that of a number.
+    Insert(u64, Cell<'a>),
 }
 
 impl<'a> Edit<'a> {
-    /// What has the name of the item, to look it up.
-    pub fn key(&self) -> Item<'a> {
+    /// What has the name of the item, to look it up; `None` if it is about elements.
+    pub fn key(&self) -> Option<Item<'a>> {
         match *self {
-            Edit::Set(item) | Edit::Take(item) => item,
-            Edit::Remove(name) | Edit::Reschedule(name, _) => Item::single(name),
+            Edit::Set(item) | Edit::Take(item) => Some(item),
+            Edit::Remove(name) | Edit::Reschedule(name, _) => Some(Item::single(name)),
+            Edit::Put(..) | Edit::Cut(..) | Edit::Insert(..) => None,
+        }
+    }
+
+    /// The numbers of elements that it is about: the first, and that behind the last.
+    pub fn numbers(&self) -> Option<(u64, u64)> {
+        match *self {
+            Edit::Put(number, _) | Edit::Insert(number, _) => {
+                Some((number, number.saturating_add(1)))
+            }
+            Edit::Cut(from, to) => Some((from, to)),
+            Edit::Set(_) | Edit::Take(_) | Edit::Remove(_) | Edit::Reschedule(..) => None,
         }
     }
 }
@@ -110,6 +180,7 @@ pub fn read(bytes: &[u8], has_values: bool) -> Read<'_> {
         bytes,
         at: 0,
         has_values,
+        last: None,
     }
 }
 
@@ -119,6 +190,8 @@ pub struct Read<'a> {
     bytes: &'a [u8],
     at: usize,
     has_values: bool,
+    /// The number of the element that was put last.
+    last: Option<u64>,
 }
 
 impl<'a> Read<'a> {
@@ -166,8 +239,39 @@ impl<'a> Read<'a> {
                 let expiry = self.expiry()?;
                 Ok(Edit::Reschedule(self.cell(true)?, expiry))
             }
+            PUT => {
+                let number = self.number()?;
+                self.put(Some(number))
+            }
+            NEXT => self.put(self.last.and_then(|last| last.checked_add(1))),
+            PREVIOUS => self.put(self.last.and_then(|last| last.checked_sub(1))),
+            CUT => {
+                let (from, to) = (self.number()?, self.number()?);
+                match from <= to {
+                    true => Ok(Edit::Cut(from, to)),
+                    false => Err(Damage::Order),
+                }
+            }
+            INSERT => {
+                let number = self.number()?;
+                Ok(Edit::Insert(number, self.cell(true)?))
+            }
             _ => Err(Damage::Flags),
         }
+    }
+
+    fn number(&mut self) -> Result<u64, Damage> {
+        let bytes = self.bytes.get(self.at..self.at + NUMBER);
+        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+        self.at += NUMBER;
+        bytes.map(u64::from_le_bytes).ok_or(Damage::Length)
+    }
+
+    fn put(&mut self, number: Option<u64>) -> Result<Edit<'a>, Damage> {
+        let number = number.filter(|&number| number < u64::MAX);
+        self.last = Some(number.ok_or(Damage::Order)?);
+        let element = self.cell(true)?;
+        Ok(Edit::Put(number.ok_or(Damage::Order)?, element))
     }
 }
 
@@ -225,9 +329,44 @@ mod tests {
             assert_eq!(read.len() > whole, !ends.contains(&cut), "cut at {cut}");
             assert!(read[whole..].iter().all(Result::is_err));
         }
-        let unknown: Vec<_> = read(&[5, 0], true).collect();
+        let unknown: Vec<_> = read(&[10, 0], true).collect();
         assert_eq!(unknown, [Err(Damage::Flags)]);
         edits.clear(16);
         assert!(edits.is_empty() && edits.bytes.capacity() <= 16);
+    }
+
+    #[test]
+    fn changes_of_elements_come_back_and_cut_ones_are_damage() {
+        let (mut edits, mut ends) = (Edits::default(), vec![0]);
+        let wanted = [
+            Edit::Put(70, Cell::of(b"a")),
+            Edit::Put(71, Cell::of(b"17")),
+            Edit::Put(72, Cell::of(b"")),
+            Edit::Put(71, Cell::of(b"b")),
+            Edit::Put(99, Cell::of(b"c")),
+            Edit::Cut(3, 9),
+            Edit::Insert(5, Cell::of(b"d")),
+            Edit::Put(98, Cell::of(b"e")),
+        ];
+        for edit in wanted {
+            match edit {
+                Edit::Put(number, element) => edits.put(number, element),
+                Edit::Cut(from, to) => edits.cut(from, to),
+                Edit::Insert(number, element) => edits.insert(number, element),
+                _ => unreachable!("it is about elements"),
+            }
+            ends.push(edits.bytes().len());
+        }
+        let all: Result<Vec<_>, _> = read(edits.bytes(), false).collect();
+        assert_eq!(all.expect("they are whole"), wanted);
+        for cut in 0..edits.bytes().len() {
+            let read: Vec<_> = read(&edits.bytes()[..cut], false).collect();
+            let whole = ends.partition_point(|&end| end <= cut) - 1;
+            assert_eq!(read.len() > whole, !ends.contains(&cut), "cut at {cut}");
+            assert!(read[whole..].iter().all(Result::is_err));
+        }
+        for bytes in [&[NEXT, 0][..], &[PREVIOUS, 0]] {
+            assert_eq!(read(bytes, false).next(), Some(Err(Damage::Order)));
+        }
     }
 }

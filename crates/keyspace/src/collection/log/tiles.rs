@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use crate::collection::cell::DECIMAL_MAX;
-use crate::collection::kind::{Edge, LeafKind};
+use crate::collection::kind::{Edge, Elements, LeafKind};
 use crate::collection::log::edits::{self, Edit};
 use crate::collection::log::leaf::LeafRecord;
 use crate::collection::node::Base;
@@ -101,8 +101,11 @@ impl<K: LeafKind + Clone> Tiles<K> {
             // Of a build with larger leaves.
             false => {
                 let mut items = Tree::new(self.kind.clone(), self.leaf_max);
-                for item in run.iter() {
-                    items.set(&item);
+                for (index, item) in run.iter().enumerate() {
+                    match K::IS_KEYED {
+                        true => drop(items.set(&item)),
+                        false => items.put_number(run.number() + index as u64, item.name),
+                    }
                 }
                 items
             }
@@ -179,7 +182,13 @@ impl<K: LeafKind + Clone> Tiles<K> {
     pub fn edit(&mut self, bytes: &[u8]) -> Result<(), Damage> {
         for edit in edits::read(bytes, K::FLAGS & PAIRS != 0) {
             let edit = edit?;
-            let key = edit.key();
+            if edit.key().is_some() != K::IS_KEYED {
+                return Err(Damage::Kind);
+            }
+            let Some(key) = edit.key() else {
+                self.edit_elements(edit)?;
+                continue;
+            };
             let mut scratch = [0; DECIMAL_MAX];
             let edge = Edge::of(&self.kind, &key, &mut scratch);
             let before = self.tiles.range_mut(..=Place::of(&edge)).next_back();
@@ -195,6 +204,30 @@ impl<K: LeafKind + Clone> Tiles<K> {
                 Edit::Remove(name) => drop(tile.items.remove_name(name)),
                 Edit::Take(item) => drop(tile.items.remove_item(&item)),
                 Edit::Reschedule(name, expiry) => drop(tile.items.reschedule(name, expiry)),
+                Edit::Put(..) | Edit::Cut(..) | Edit::Insert(..) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies an edit of elements to the tiles that have them.
+    fn edit_elements(&mut self, edit: Edit<'_>) -> Result<(), Damage> {
+        let Some((from, to)) = edit.numbers().filter(|(from, to)| from < to) else {
+            return Ok(());
+        };
+        let place = |number| Place::of(&Edge::before(Elements::order_of(number)));
+        let (start, end) = (place(from), place(to));
+        let first = self.tiles.range(..=&start).next_back();
+        let first = first.map_or(start.clone(), |(at, _)| at.clone());
+        for (_, tile) in self.tiles.range_mut(first..end) {
+            if tile.ends_by(Some(&start.edge())) {
+                continue;
+            }
+            tile.is_whole = false;
+            match edit {
+                Edit::Put(number, element) => tile.items.put_number(number, element),
+                Edit::Cut(from, to) => drop(tile.items.cut_numbers(from, to)),
+                _ => return Err(Damage::Kind),
             }
         }
         Ok(())

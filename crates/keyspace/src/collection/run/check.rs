@@ -1,8 +1,8 @@
 //! Bytes from a disk or from a client: whether they are a run.
 
 use super::packed::{
-    BARE, EXPIRING, EXPIRY_LEN, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, PAIRS, Run, TAGGED,
-    has_tags, tag, tag_at,
+    BARE, EXPIRING, EXPIRY_LEN, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, NUMBERED, PAIRS, Run,
+    TAGGED, has_tags, tag, tag_at,
 };
 use crate::collection::cell::{self, Cell};
 
@@ -36,7 +36,10 @@ impl<'a> Run<'a> {
         if header[2] & INTEGERS != 0 {
             return Run { bytes }.check_integers();
         }
-        if header[2] & !(TAGGED | PAIRS | EXPIRING | BARE) != 0 || header[3] != 0 {
+        if header[2] & !(TAGGED | PAIRS | EXPIRING | BARE | NUMBERED) != 0 || header[3] != 0 {
+            return Err(Damage::Flags);
+        }
+        if header[2] & NUMBERED != 0 && header[2] != NUMBERED {
             return Err(Damage::Flags);
         }
         let run = Run { bytes };

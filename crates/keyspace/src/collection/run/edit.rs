@@ -6,8 +6,8 @@
 
 use super::integers::{self, FIRST};
 use super::packed::{
-    BARE, EXPIRING, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, Item, OFFSET, PAIRS, Packed, Run,
-    TAGGED, TAGS, has_tags, stride, tag, tag_at,
+    BARE, EXPIRING, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, Item, NUMBER, NUMBERED, OFFSET, PAIRS,
+    Packed, Run, TAGGED, TAGS, has_tags, stride, tag, tag_at,
 };
 
 impl Run<'_> {
@@ -113,6 +113,20 @@ impl<'a> RunMut<'a> {
     fn set_count(&mut self, count: usize) {
         let count = u16::try_from(count).expect("`growth` said so");
         self.bytes[..2].copy_from_slice(&count.to_le_bytes());
+    }
+
+    /// Of a run that is [`NUMBERED`]: gives its first item this order key.
+    pub fn set_number(&mut self, number: u64) {
+        debug_assert!(self.run().flags() & NUMBERED != 0);
+        self.bytes[HEADER..HEADER + NUMBER].copy_from_slice(&number.to_le_bytes());
+    }
+
+    /// Keeps the order keys of the items when so many more come before the first.
+    #[inline]
+    fn count_down(&mut self, by: i64) {
+        if self.run().flags() & NUMBERED != 0 {
+            self.set_number(self.run().number().wrapping_add_signed(-by));
+        }
     }
 
     #[inline]
@@ -265,6 +279,9 @@ impl<'a> RunMut<'a> {
         }
         if index < count {
             self.find_offsets(group);
+            if index == 0 {
+                self.count_down(1);
+            }
         }
     }
 
@@ -345,6 +362,9 @@ impl<'a> RunMut<'a> {
             self.shift(items_at, -(stride(flags) as isize));
         }
         self.set_count(count - 1);
+        if index == 0 {
+            self.count_down(-1);
+        }
     }
 
     /// Takes the items out that have expired at `now`, and shows each of them. Returns how many there were.
@@ -374,6 +394,35 @@ impl<'a> RunMut<'a> {
             self.bytes[2] &= !EXPIRING;
         }
         earliest
+    }
+
+    /// Takes the items of some indexes out.
+    pub fn remove_range(&mut self, from: usize, to: usize) {
+        let run = self.run();
+        let (flags, count) = (run.flags(), run.count());
+        assert!(from <= to && to <= count);
+        if to == count {
+            return self.truncate(from);
+        }
+        if to - from == 1 {
+            return self.remove(from);
+        }
+        let all = run.packed().enumerate();
+        let kept: Vec<_> = all
+            .filter(|(index, _)| !(from..to).contains(index))
+            .collect();
+        let items = kept.iter().map(|(_, packed)| packed.bytes.len()).sum();
+        let mut buffer = vec![0; Run::size_of(flags, kept.len(), items)];
+        let empty = Run::empty_len(flags);
+        buffer[..empty].copy_from_slice(&self.bytes[..empty]);
+        buffer[..2].fill(0);
+        let mut rest = RunMut::new(&mut buffer, empty);
+        rest.extend(kept.into_iter().map(|(_, packed)| packed));
+        if from == 0 {
+            rest.count_down(-(to as i64));
+        }
+        self.len = buffer.len();
+        self.bytes[..self.len].copy_from_slice(&buffer);
     }
 
     /// Keeps the first `count` items.
@@ -414,6 +463,9 @@ impl<'a> RunMut<'a> {
     pub fn append(&mut self, other: Run<'_>) {
         if other.is_of_integers() && self.is_empty() {
             return self.become_copy(other.bytes());
+        }
+        if self.run().is_empty() && other.flags() & NUMBERED & self.run().flags() != 0 {
+            self.set_number(other.number());
         }
         self.extend(other.packed());
     }

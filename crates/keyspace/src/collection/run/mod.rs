@@ -10,6 +10,8 @@
 //!         bit 1  pairs: an item has a name and a value; else a name alone
 //!         bit 2  expiring: items may have an expiry
 //!         bit 3  bare: there are at most 16 items and no groups
+//!         bit 4  numbered: the order key of the first item (8 bytes) is behind the header, and those of the
+//!                others count up from it; there are no other flags
 //!         bit 5  integers: there are no cells, see `integers`
 //!  group  8 tags (if tagged; 0 where there is no item) and the offset of its first item, counted from the
 //!         first item's place: 10 bytes for eight items, or 2
@@ -34,11 +36,12 @@
 mod check;
 mod edit;
 mod integers;
+mod numbered;
 mod packed;
 #[cfg(test)]
 mod tests;
 
 pub use check::Damage;
 pub use edit::RunMut;
-pub use packed::{BARE, EXPIRING, INTEGERS, Item, Items, PAIRS, Run, TAGGED};
+pub use packed::{BARE, EXPIRING, INTEGERS, Item, Items, NUMBERED, PAIRS, Run, TAGGED};
 pub(in crate::collection) use packed::{EXPIRY_LEN, Packed};

@@ -16,12 +16,17 @@ pub const BARE: u8 = 8;
 /// Items are integers, ascending, in as many bytes each: see `integers`.
 pub const INTEGERS: u8 = 32;
 
+/// The order key of the first item is behind the header: those of the others count up from it.
+pub const NUMBERED: u8 = 16;
+
 /// Items up to which a run has no groups.
 pub(super) const FEW: usize = 16;
 
 /// Items in a group.
 pub(super) const GROUP: usize = 8;
 pub(super) const HEADER: usize = 4;
+/// Bytes of the first item's order key.
+pub(super) const NUMBER: usize = 8;
 pub(super) const TAGS: usize = 8;
 pub(super) const OFFSET: usize = 2;
 /// Bytes of items in a run of more than one group.
@@ -217,15 +222,22 @@ pub(super) const fn has_tags(flags: u8) -> bool {
 /// Bytes before the groups.
 #[inline]
 pub(super) const fn header(flags: u8) -> usize {
-    match flags & INTEGERS {
+    const { assert!(BASE == NUMBER) };
+    match flags & (INTEGERS | NUMBERED) {
         0 => HEADER,
-        _ => HEADER + BASE,
+        _ => HEADER + NUMBER,
     }
 }
 
 impl<'a> Run<'a> {
-    /// Bytes of a run without items.
+    /// Bytes of a run without items that is not [`NUMBERED`].
     pub const EMPTY: usize = HEADER;
+
+    /// Bytes of a run of these flags without items.
+    #[inline]
+    pub(in crate::collection) fn empty_len(flags: u8) -> usize {
+        header(flags)
+    }
 
     /// A run of these flags without items.
     pub fn empty(flags: u8) -> [u8; Run::EMPTY] {
@@ -234,7 +246,7 @@ impl<'a> Run<'a> {
 
     /// Bytes of a run of so many items, whose cells and expiries take `items` bytes.
     pub(in crate::collection) fn size_of(flags: u8, count: usize, items: usize) -> usize {
-        HEADER + count.div_ceil(GROUP) * stride(flags) + items
+        header(flags) + count.div_ceil(GROUP) * stride(flags) + items
     }
 
     /// Bytes of a run of so many integers, from the lowest to the highest.
@@ -283,7 +295,7 @@ impl<'a> Run<'a> {
         Distances(self.bytes)
     }
 
-    /// [`TAGGED`], [`PAIRS`], [`EXPIRING`], [`BARE`], [`INTEGERS`].
+    /// [`TAGGED`], [`PAIRS`], [`EXPIRING`], [`BARE`], [`NUMBERED`], [`INTEGERS`].
     #[inline]
     pub fn flags(self) -> u8 {
         self.bytes[2]
@@ -297,7 +309,7 @@ impl<'a> Run<'a> {
 
     #[inline]
     pub(super) fn group_at(self, group: usize) -> usize {
-        HEADER + group * stride(self.flags())
+        header(self.flags()) + group * stride(self.flags())
     }
 
     /// The tags of a group as one word, the first in the lowest byte.

@@ -75,6 +75,23 @@ impl<K: LeafKind> Tree<K> {
         }
     }
 
+    /// What no leaf rests on any more, and was not told of.
+    pub(super) fn lost_bases(&self) -> &[Base] {
+        &self.lost
+    }
+
+    /// Lets the leaf of a path rest on the oldest of the bases that were lost since there were `known`: the
+    /// ranges of their leaves are the range of this one now.
+    pub(super) fn take_older(&mut self, path: &Path, known: usize) {
+        let (leaf, lost) = (path.leaf(), self.lost.get(known..).unwrap_or(&[]));
+        let oldest = lost.iter().map(|base| base.at).min();
+        let before = leaf.base();
+        if let Some(at) = oldest.filter(|&at| at < before.at) {
+            leaf.set_base(Base { at, share: 0 });
+            self.lose(before);
+        }
+    }
+
     /// Notes that a leaf with this base is gone, or rests on another.
     #[inline]
     pub(super) fn lose(&mut self, base: Base) {

@@ -1,11 +1,12 @@
 //! Changes of items.
 
 use super::base::Tree;
+use super::build::Leaf;
 use super::deadlines::Deadline;
 use super::shape::Cut;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::kind::{Edge, LeafKind};
-use crate::collection::node::{Child, Node};
+use crate::collection::node::{Base, Child, Node};
 use crate::collection::run::{Item, Packed};
 use crate::collection::view::Path;
 
@@ -24,6 +25,16 @@ impl<K: LeafKind> Tree<K> {
     where
         K: Clone,
     {
+        if !K::IS_KEYED {
+            let leaves = self.view().leaves(&Edge::default());
+            let leaves = leaves.map(|leaf| Leaf {
+                start: leaf.start(),
+                run: leaf.run(),
+                base: Base::default(),
+                is_whole: false,
+            });
+            return Tree::of_leaves(self.kind.clone(), self.leaf_max(), leaves);
+        }
         let mut copy = Tree::new(self.kind.clone(), self.leaf_max());
         for (rank, item) in self.view().iter().enumerate() {
             match K::IS_SORTED {
@@ -82,7 +93,13 @@ impl<K: LeafKind> Tree<K> {
         true
     }
 
-    fn put(&mut self, path: &mut Path, index: usize, is_replaced: bool, item: &Item<'_>) {
+    pub(super) fn put(
+        &mut self,
+        path: &mut Path,
+        index: usize,
+        is_replaced: bool,
+        item: &Item<'_>,
+    ) {
         let run = path.leaf().run();
         let deadline = self.deadline_of(run);
         let count = run.count() + usize::from(!is_replaced);
@@ -151,7 +168,7 @@ impl<K: LeafKind> Tree<K> {
         true
     }
 
-    fn take_out(&mut self, path: &mut Path, index: usize) {
+    pub(super) fn take_out(&mut self, path: &mut Path, index: usize) {
         let deadline = self.deadline_of(path.leaf().run());
         self.own_inner(path);
         let leaf = self.own_leaf(path, 0);
@@ -182,6 +199,7 @@ impl<K: LeafKind> Tree<K> {
             node: self.root,
             count: self.count,
         };
+        let lost = self.lost_bases().len();
         let left = self.cut_node(all, usize::from(self.height), Some(from), to);
         let gone = self.count - left.count;
         (self.root, self.count) = (left.node, left.count);
@@ -189,6 +207,7 @@ impl<K: LeafKind> Tree<K> {
         if gone > 0 {
             let mut path = self.view().seek(from);
             self.own_inner(&mut path);
+            self.take_older(&path, lost);
             self.slim(&mut path);
         }
         gone

@@ -1,8 +1,9 @@
 //! A tree whose leaves are runs: a large collection.
 //!
 //! Reading order: `base` is the tree and what it owns, `shape` splits and merges nodes, `edit` changes
-//! items, `deadlines` says where some expire, `due` keeps that right, `expire` removes them, `build` makes a
-//! tree of whole leaves, `cold` lets leaves leave memory, `verify` says whether all holds.
+//! items, `elements` those of lists, `deadlines` says where some expire, `due` keeps that right, `expire`
+//! removes them, `build` makes a tree of whole leaves, `cold` lets leaves leave memory, `verify` says whether
+//! all holds.
 //!
 //! ```text
 //!                 inner nodes: up to 63 children (order key, node, count)
@@ -59,6 +60,9 @@ mod cold;
 mod deadlines;
 mod due;
 mod edit;
+#[cfg(test)]
+mod element_tests;
+mod elements;
 mod expire;
 mod fill;
 mod members;
@@ -71,4 +75,5 @@ pub use base::{LEAF_MAX, Tree};
 pub use build::Leaf;
 pub use cold::Leaving;
 pub use edit::Put;
+pub use elements::End;
 pub(in crate::collection) use members::Gathered;

@@ -137,11 +137,14 @@ impl<K: LeafKind> Tree<K> {
             true => items[index] = item,
             false => items.insert(index, item),
         }
-        let order = |packed: Packed<'a>| Piece {
-            order: self.kind.order(&packed.item),
+        // An element that comes before the first has the number before.
+        let is_lower = !K::IS_KEYED && index == 0 && !is_replaced && !run.is_empty();
+        let below = u128::from(is_lower) << 64;
+        let order = |(index, packed): (usize, Packed<'a>)| Piece {
+            order: self.kind.order_at(run, index, &packed.item) - below,
             packed,
         };
-        let mut pieces: Vec<_> = items.into_iter().map(order).collect();
+        let mut pieces: Vec<_> = items.into_iter().enumerate().map(order).collect();
         if !K::IS_SORTED {
             pieces.sort_unstable_by(|one, other| {
                 one.order.cmp(&other.order).then_with(|| {
@@ -204,6 +207,9 @@ impl<K: LeafKind> Tree<K> {
             };
             let part = pieces[range.clone()].iter();
             let leaf = self.leaf_of(fence, part.map(|piece| piece.packed));
+            if !K::IS_KEYED {
+                leaf.edit(|run| run.set_number((first.order >> 64) as u64));
+            }
             leaf.set_base(shares.next(range.len()));
             deadlines.extend(self.deadline_of(leaf.run()));
             children.push(Child {
@@ -224,7 +230,7 @@ impl<K: LeafKind> Tree<K> {
     }
 
     /// The order key of a path's leaf.
-    fn child_order(&self, path: &Path) -> u128 {
+    pub(super) fn child_order(&self, path: &Path) -> u128 {
         match path.height.checked_sub(1) {
             None => 0,
             Some(above) => path.nodes[above].children()[usize::from(path.taken[above])].order,
@@ -233,7 +239,7 @@ impl<K: LeafKind> Tree<K> {
 
     /// Nodes at this depth in place of some that a path's parent has. The path is of no use below the
     /// parent afterwards, and the nodes that were there are the caller's.
-    fn replace_children(
+    pub(super) fn replace_children(
         &mut self,
         path: &mut Path,
         depth: usize,
@@ -390,7 +396,7 @@ impl<K: LeafKind> Tree<K> {
         }
     }
 
-    fn new_leaf_of(&mut self, leaf: Node, room: usize) -> Node {
+    pub(super) fn new_leaf_of(&mut self, leaf: Node, room: usize) -> Node {
         let fresh = self.new_leaf(leaf.fence(), room);
         fresh.edit(|run| run.append(leaf.run()));
         fresh.set_base(leaf.base());
@@ -422,6 +428,12 @@ impl<K: LeafKind> Tree<K> {
             self.replace_children(path, path.height, left + 1..left + 2, &[], false);
             self.give_up(other.node);
             return true;
+        }
+        let has_gap = !K::IS_KEYED
+            && !first.is_empty()
+            && first.number() + first.count() as u64 != second.number();
+        if has_gap {
+            return false;
         }
         let items = joined(first, second);
         let size = match &items {
@@ -496,20 +508,31 @@ impl<K: LeafKind> Tree<K> {
 
     fn cut_leaf(&mut self, child: Child, from: Option<&Edge<'_>>, to: Option<&Edge<'_>>) -> Child {
         let run = child.node.run();
-        let is_gone = |item: &Item<'_>| {
+        let is_gone = |index: usize, item: &Item<'_>| {
             let mut scratch = [0; DECIMAL_MAX];
-            let edge = Edge::of(&self.kind, item, &mut scratch);
+            let edge = Edge {
+                order: self.kind.order_at(run, index, item),
+                name: match K::IS_KEYED {
+                    true => item.name.text(&mut scratch),
+                    false => b"",
+                },
+            };
             from.is_none_or(|from| *from <= edge) && to.is_none_or(|to| edge < *to)
         };
-        let kept: Vec<_> = run
-            .packed()
-            .filter(|packed| !is_gone(&packed.item))
+        let all = run.packed().enumerate();
+        let kept: Vec<_> = all
+            .filter(|(index, packed)| !is_gone(*index, &packed.item))
             .collect();
+        let first = kept.first().map_or(0, |&(index, _)| index);
+        let kept: Vec<_> = kept.into_iter().map(|(_, packed)| packed).collect();
         if kept.len() == run.count() {
             return child;
         }
         let count = kept.len() as u64;
         let leaf = self.leaf_of(child.node.fence(), kept.into_iter());
+        if !K::IS_KEYED {
+            leaf.edit(|into| into.set_number(run.number() + first as u64));
+        }
         leaf.set_base(child.node.base());
         self.give_up(child.node);
         Child {

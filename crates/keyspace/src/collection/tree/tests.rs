@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::clones::Frozen;
-use crate::collection::kind::{Edge, Elements, Fields, LeafKind, Members, Scores};
+use crate::collection::kind::{Edge, Fields, LeafKind, Members, Scores};
 use crate::collection::run::{Damage, Item, PAIRS, Run, RunMut, TAGGED};
 use crate::collection::view::View;
 use crate::hash::Seed;
@@ -330,62 +330,6 @@ fn scores_are_like_a_map() {
 fn order_keys_may_collide() {
     for (round, leaf_max) in [64, 300, LEAF_MAX].into_iter().enumerate() {
         Pair::new(Colliding, leaf_max, 30 + round as u64).run(STEPS);
-    }
-}
-
-#[test]
-fn elements_are_like_a_vector() {
-    for leaf_max in [64, LEAF_MAX] {
-        let mut random = fastrand::Rng::with_seed(leaf_max as u64);
-        let mut tree = Tree::new(Elements, leaf_max);
-        let mut model: Vec<i64> = Vec::new();
-        let mut clones: Vec<(Frozen<Elements>, Vec<i64>)> = Vec::new();
-        let numbers = |view: View<'_, Elements>| {
-            let numbers = view.iter().map(|item| match item.name {
-                Cell::Int(number) => number,
-                Cell::Bytes(_) => unreachable!("all are numbers"),
-            });
-            numbers.collect::<Vec<_>>()
-        };
-        for step in 0..STEPS {
-            let grows = (step / (STEPS / 5)).is_multiple_of(2);
-            let at = match random.u8(..3) {
-                0 => 0,
-                1 => model.len(),
-                _ => random.usize(..=model.len()),
-            };
-            if random.u8(..10) < if grows { 7 } else { 3 } {
-                let number = random.i64(-100..100_000);
-                tree.insert_at(at as u64, &Item::single(Cell::Int(number)));
-                model.insert(at, number);
-            } else {
-                let is_there = at < model.len();
-                assert_eq!(tree.remove_at(at as u64), is_there);
-                if is_there {
-                    model.remove(at);
-                }
-            }
-            let at = random.usize(..=model.len());
-            assert_eq!(
-                tree.replace_at(at as u64, &Item::single(Cell::Int(7))),
-                at < model.len()
-            );
-            if let Some(number) = model.get_mut(at) {
-                *number = 7;
-            }
-            match random.u8(..100) {
-                0 => clones.push((tree.freeze(), model.clone())),
-                1 if !clones.is_empty() => {
-                    let (frozen, model) = clones.swap_remove(random.usize(..clones.len()));
-                    assert_eq!(numbers(frozen.view()), model);
-                }
-                _ => {}
-            }
-            if step % 50 == 0 {
-                tree.verify();
-                assert_eq!(numbers(tree.view()), model);
-            }
-        }
     }
 }
 

@@ -88,7 +88,7 @@ fn block(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (key, db, server) = (args.key(2), context.store.db, context.server);
     loop {
         // Who came before is served before.
-        let is_first = || server.is_line_empty(db, key);
+        let is_first = || server.is_line_empty(db, key, Kind::String);
         if let Some(Some(value)) = take(&context.store, db, key, is_first) {
             context.reply.encoded(&pair(key, &value));
             return Ok(Next::Done);
@@ -103,8 +103,9 @@ fn block(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             repeats: false,
             give_up: |context, _| context.reply.null_array(),
         };
-        let is_there =
-            |shards: &mut Shards<'_>| shards.of(key).contains(key) && server.is_line_empty(db, key);
+        let is_there = |shards: &mut Shards<'_>| {
+            shards.of(key).contains(key) && server.is_line_empty(db, key, Kind::String)
+        };
         let keys = std::iter::once(key);
         if let Some(waits) = context.park_at_keys(keys, wait, Asks::Value, is_there) {
             return Ok(waits);

@@ -87,6 +87,7 @@ fn category_of_group(spec: &Spec) -> Option<&'static str> {
         Group::Generic => Some("@keyspace"),
         Group::String => Some("@string"),
         Group::Bitmap => Some("@bitmap"),
+        Group::List => Some("@list"),
         Group::Hash => Some("@hash"),
         Group::Set => Some("@set"),
         Group::SortedSet => Some("@sortedset"),

@@ -24,6 +24,7 @@ use crate::persistence::Persistence;
 
 /// The types in digests.
 const STRING: u32 = 0;
+const LIST: u32 = 1;
 const SET: u32 = 2;
 const SORTED_SET: u32 = 3;
 const HASH: u32 = 4;
@@ -79,14 +80,14 @@ impl Digest {
                 self.mix(&STRING.to_be_bytes());
                 self.mix(&persistence.bytes_now(entry)?);
             }
-            Kind::Hash | Kind::Set | Kind::SortedSet => match entry.cold() {
+            Kind::Hash | Kind::Set | Kind::SortedSet | Kind::List => match entry.cold() {
                 None => self.add_items(entry.all_items().expect("it is a collection")),
                 Some(_) => {
                     let run = persistence.bytes_now(entry)?;
                     self.add_items(AnyItems::of_run(entry.kind(), &run));
                 }
             },
-            Kind::List | Kind::Stream => {
+            Kind::Stream => {
                 return Err(failure::WRONG_TYPE);
             }
         }
@@ -99,6 +100,13 @@ impl Digest {
     fn add_items(&mut self, items: AnyItems<'_>) {
         let fields = match items {
             AnyItems::Hash(fields) => fields,
+            AnyItems::List(elements) => {
+                self.mix(&LIST.to_be_bytes());
+                for element in elements.iter() {
+                    self.mix(element.name.text(&mut [0; DECIMAL_MAX]));
+                }
+                return;
+            }
             AnyItems::Set(members) => {
                 self.mix(&SET.to_be_bytes());
                 for member in members.iter() {

@@ -97,6 +97,7 @@ fn group_name(group: Group) -> &'static str {
         Group::Generic => "generic",
         Group::String => "string",
         Group::Bitmap => "bitmap",
+        Group::List => "list",
         Group::Hash => "hash",
         Group::Set => "set",
         Group::SortedSet => "sorted-set",

@@ -178,7 +178,6 @@ pub(super) static GROUPS: &[Group] = &[
         rows: &[
             size("hll-sparse-max-bytes", "3000"),
             number("list-compress-depth", "0"),
-            number("list-max-listpack-size", "-2").also("list-max-ziplist-size"),
             size("stream-node-max-bytes", "4096"),
             number("stream-node-max-entries", "100"),
         ],

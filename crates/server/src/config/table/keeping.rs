@@ -125,6 +125,21 @@ pub(super) const KEEPING: &[Row] = &[
         ..BASE
     },
     Row {
+        setting: Setting::ListMaxListpackSize,
+        name: "list-max-listpack-size",
+        also: Some("list-max-ziplist-size"),
+        kind: Kind::Integer {
+            min: i32::MIN as i64,
+            max: i32::MAX as i64,
+        },
+        default: "-2",
+        mutable: true,
+        section: Section::Data,
+        summary: "The elements up to which OBJECT ENCODING calls a list listpack; or the bytes: -1 is 4 KiB, \
+                  -2 is 8 KiB, up to -5 for 64 KiB. How a list is stored does not depend on it.",
+        ..BASE
+    },
+    Row {
         setting: Setting::SetMaxIntsetEntries,
         name: "set-max-intset-entries",
         kind: Kind::Integer {

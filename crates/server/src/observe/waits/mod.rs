@@ -11,6 +11,9 @@ mod waiters;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use keyspace::Kind;
+use keyspace::collection::tree::End;
+
 use crate::observe::Observed;
 use crate::shared::clients::Client;
 
@@ -29,10 +32,26 @@ pub(crate) struct KeyWait {
 
 /// Value that a blocked connection asks for. The worker on which the key is written takes it, by the rules of
 /// the commands ([`crate::command::park`]).
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Asks {
     /// The value of the key, which is removed.
     Value,
+    /// Element at an end of a list.
+    Element(End),
+    /// At most so many elements at an end of a list.
+    Elements(End, u64),
+    /// Element at an end of a list, which is moved to an end of the list of another key.
+    Move([End; 2], Key),
+}
+
+impl Asks {
+    /// Kind of the value that has what is asked for.
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Asks::Value => Kind::String,
+            Asks::Element(_) | Asks::Elements(..) | Asks::Move(..) => Kind::List,
+        }
+    }
 }
 
 impl KeyWait {
@@ -48,10 +67,17 @@ impl KeyWait {
 }
 
 impl Observed {
-    /// Whether no connection waits for a key of a database. The shard is locked.
-    pub(crate) fn is_line_empty(&self, db: usize, key: keyspace::Key<'_>) -> bool {
+    /// Whether no connection waits for a value of this kind in a key of a database. The shard is locked.
+    pub(crate) fn is_line_empty(&self, db: usize, key: keyspace::Key<'_>, kind: Kind) -> bool {
         let shard = self.keyspace.shard_of(key.hash);
         let waiters = &self.observers.waiters;
-        waiters.first(shard, db, key).is_none()
+        let mut last = 0;
+        while let Some(wait) = waiters.behind(shard, db, key, last) {
+            if wait.asks.kind() == kind {
+                return false;
+            }
+            last = wait.number;
+        }
+        true
     }
 }

@@ -82,16 +82,17 @@ impl Waiters {
         }
     }
 
-    /// The first unclaimed wait in the queue of a key.
-    pub(crate) fn first(
+    /// The first unclaimed wait in the queue of a key, of those behind a number.
+    pub(crate) fn behind(
         &self,
         shard: ShardId,
         db: usize,
         key: keyspace::Key<'_>,
+        number: u64,
     ) -> Option<Arc<KeyWait>> {
         let mut queues = self.shards[shard.0].lock();
         let queue = queues.get_mut(key.hash, key.bytes)?;
-        while let Some((&place, wait)) = queue.range((db, 0)..=(db, u64::MAX)).next() {
+        while let Some((&place, wait)) = queue.range((db, number + 1)..=(db, u64::MAX)).next() {
             if wait.is_waiting() {
                 return Some(Arc::clone(wait));
             }
@@ -164,11 +165,12 @@ mod tests {
                 waiters.join(ShardId(0), at % 2, KEY, wait);
             }
             for wait in waits.iter().filter(|wait| wait.number % 2 == 0) {
-                let first = waiters.first(ShardId(0), 1, KEY).expect("somebody waits");
+                let first = waiters.behind(ShardId(0), 1, KEY, 0);
+                let first = first.expect("somebody waits");
                 assert_eq!(first.number, wait.number);
                 assert!(first.claim());
             }
-            assert!(waiters.first(ShardId(0), 1, KEY).is_none());
+            assert!(waiters.behind(ShardId(0), 1, KEY, 0).is_none());
             let left = waits.iter().rev().filter(|wait| wait.number % 2 == 1);
             left.for_each(|wait| waiters.leave(ShardId(0), 0, KEY, wait));
             assert_eq!(waiters.count.load(Relaxed), 0);

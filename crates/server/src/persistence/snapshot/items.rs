@@ -20,7 +20,12 @@ use crate::limits::{PACKED_ENTRIES, PACKED_INTEGERS, PACKED_VALUE_BYTES, SNAPSHO
 use crate::persistence::Durable;
 
 /// The kinds of collections that are read.
-pub(crate) const KINDS: &[Collection] = &[Collection::Hash, Collection::Set, Collection::SortedSet];
+pub(crate) const KINDS: &[Collection] = &[
+    Collection::Hash,
+    Collection::Set,
+    Collection::SortedSet,
+    Collection::List,
+];
 
 /// Writes collections; keeps its memory from one to the next.
 #[derive(Default)]
@@ -61,6 +66,9 @@ impl ItemsWriter {
             }
             AnyItems::SortedSet(scores) => {
                 writer.begin(key, Collection::SortedSet, scores.len(), attributes)?;
+            }
+            AnyItems::List(elements) => {
+                writer.begin(key, Collection::List, elements.len(), attributes)?;
             }
         }
         let mut scratch = ([0; DECIMAL_MAX], [0; DECIMAL_MAX]);
@@ -162,6 +170,7 @@ pub(crate) fn read_items<R: Read>(
     let kind = match kind {
         Collection::Set => Kind::Set,
         Collection::SortedSet => Kind::SortedSet,
+        Collection::List => Kind::List,
         _ => Kind::Hash,
     };
     let mut builder = server.keyspace.builder(kind, key);

@@ -113,7 +113,7 @@ fn start_of_items(items: AnyItems<'_>) -> Vec<u8> {
     for item in items.iter() {
         let separators: &[&[u8]] = match items {
             AnyItems::Hash(_) => &[b": ", b"\n"],
-            AnyItems::Set(_) => &[b"\n"],
+            AnyItems::Set(_) | AnyItems::List(_) => &[b"\n"],
             AnyItems::SortedSet(_) => {
                 let mut digits = [0; DOUBLE_TEXT_LEN];
                 text.extend_from_slice(format_shortest(score_of(&item), &mut digits));

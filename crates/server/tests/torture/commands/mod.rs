@@ -1,15 +1,15 @@
 //! The table of commands: one row for each, with the shapes of its requests and what it does to the model.
 //!
 //! A new command is one row and, if no function here does what it does, one function below `strings`, `bits`,
-//! `hashes`, `sets`, `scores`, `keys` or a file of its own. `every_write_command_has_a_row` in `main.rs` fails
-//! until the row is there.
+//! `hashes`, `sets`, `scores`, `lists`, `keys` or a file of its own. `every_write_command_has_a_row` in
+//! `main.rs` fails until the row is there.
 //!
 //! A shape is a request without its name, in words. A word in braces stands for what `plan.rs` puts in its
 //! place:
 //!
 //! | word | stands for |
 //! |---|---|
-//! | `{v}` `{n}` `{b}` `{x}` `{h}` `{u}` `{z}` `{p}` | a key of values, of small numbers, of big numbers, of short lives, of hashes, of sets, of sorted sets, of places: each class has its own few names |
+//! | `{v}` `{n}` `{b}` `{x}` `{h}` `{u}` `{z}` `{p}` `{l}` | a key of values, of small numbers, of big numbers, of short lives, of hashes, of sets, of sorted sets, of places, of lists: each class has its own few names |
 //! | `{vs}` `{pairs}` | several keys of values; several with texts |
 //! | `{text}` `{tail}` | bytes of all lengths; of few |
 //! | `{f}` `{fs}` `{fmany}` | a field of a hash; some fields; many |
@@ -18,6 +18,8 @@
 //! | `{zm}` `{zms}` `{zs}` | a member of a sorted set; some members; a score |
 //! | `{gp}` | a place and a member |
 //! | `{zp}` `{zpmany}` | some scores with members; many, which make a tree of the sorted set |
+//! | `{e}` `{es}` `{emany}` | an element of a list; some elements; many |
+//! | `{index}` `{end}` `{few}` | an index of a list; LEFT or RIGHT; a count |
 //! | `{fn}` `{fq}` | a field that has integers, quarters |
 //! | `{int}` `{big}` `{quarter}` | numbers |
 //! | `{secs}` `{future}` `{future-s}` `{short}` | a long time; moments far away, in ms and s; milliseconds that pass soon |
@@ -31,6 +33,7 @@
 pub(crate) mod bits;
 pub(crate) mod hashes;
 mod keys;
+pub(crate) mod lists;
 pub(crate) mod payload;
 mod reads;
 pub(crate) mod scores;
@@ -175,20 +178,41 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("zinterstore", 4, &["{z} 2 {z} {z}", "{z} 2 {z} {u}"], scores::zinterstore),
     keys("zdiffstore", 4, &["{z} 2 {z} {z}", "{z} 2 {z} {u}"], scores::zdiffstore),
 
-    keys("del", 20, &["{v}", "{vs}", "{n}", "{x}", "{h}", "{u}", "{z}"], keys::del),
+    keys("lpush", 40, &["{l} {e}", "{l} {es}", "{l} {emany}", "{l} {tail}", "{l} {text}"], lists::lpush),
+    keys("rpush", 40, &["{l} {e}", "{l} {es}", "{l} {emany}", "{l} {tail}"], lists::rpush),
+    keys("lpushx", 6, &["{l} {es}"], lists::lpushx),
+    keys("rpushx", 6, &["{l} {es}"], lists::rpushx),
+    keys("lpop", 20, &["{l}", "{l} {few}", "{l} 150"], lists::lpop),
+    keys("rpop", 20, &["{l}", "{l} {few}", "{l} 150"], lists::rpop),
+    keys("lmpop", 6, &["2 {l} {l} {end} COUNT {few}"], lists::lmpop),
+    keys("lset", 12, &["{l} {index} {e}", "{l} {index} {tail}"], lists::lset),
+    keys("linsert", 20, &["{l} BEFORE {e} {e}", "{l} AFTER {e} {tail}"], lists::linsert),
+    keys("lrem", 12, &["{l} {index} {e}", "{l} 1 {e}", "{l} -1 {e}"], lists::lrem),
+    keys("ltrim", 10, &["{l} {index} {index}", "{l} {few} -1", "{l} 0 50", "{l} -100 -3"], lists::ltrim),
+    keys("lmove", 12, &["{l} {l} {end} {end}"], lists::lmove),
+    keys("rpoplpush", 6, &["{l} {l}"], lists::rpoplpush),
+    // A connection that waits ends when half of it is closed, as by plans: `tests/lists.rs` has these.
+    keys("blpop", 0, &["{l} {l} 0.001"], lists::blpop),
+    keys("brpop", 0, &["{l} {l} 0.001"], lists::brpop),
+    keys("blmpop", 0, &["0.001 2 {l} {l} {end} COUNT {few}"], lists::blmpop),
+    keys("blmove", 0, &["{l} {l} {end} {end} 0.001"], lists::lmove),
+    keys("brpoplpush", 0, &["{l} {l} 0.001"], lists::rpoplpush),
+
+    keys("del", 20, &["{v}", "{vs}", "{n}", "{x}", "{h}", "{u}", "{z}", "{l}"], keys::del),
     keys("unlink", 10, &["{v}", "{vs}", "{h}"], keys::del),
     keys("expire", 8, &["{v} {secs}", "{v} -1", "{n} {secs}", "{h} {secs}", "{h} -1",
-        "{u} {secs}", "{z} {secs}"], keys::expire),
+        "{u} {secs}", "{z} {secs}", "{l} {secs}"], keys::expire),
     keys("pexpire", 8, &["{v} {secs}000", "{v} 0"], keys::pexpire),
     keys("expireat", 8, &["{v} {future-s}", "{v} {future-s} NX", "{v} {future-s} XX"], keys::expireat),
     keys("pexpireat", 8, &["{v} {future}", "{v} {future} GT", "{v} {future} LT", "{v} 1000"], keys::pexpireat),
-    keys("persist", 12, &["{v}", "{n}", "{h}", "{u}", "{z}"], keys::persist),
+    keys("persist", 12, &["{v}", "{n}", "{h}", "{u}", "{z}", "{l}"], keys::persist),
     keys("copy", 30, &["{v} {v} REPLACE", "{v} {v}", "{v} {v} DB {db} REPLACE", "{n} {n} DB {db}",
         "{h} {h} REPLACE", "{h} {h} DB {db} REPLACE", "{u} {u} REPLACE",
-        "{u} {u} DB {db} REPLACE", "{z} {z} REPLACE", "{z} {z} DB {db} REPLACE"], keys::copy),
-    keys("rename", 20, &["{v} {v}", "{n} {n}", "{h} {h}", "{u} {u}", "{z} {z}"], keys::rename),
+        "{u} {u} DB {db} REPLACE", "{z} {z} REPLACE", "{z} {z} DB {db} REPLACE",
+        "{l} {l} REPLACE", "{l} {l} DB {db} REPLACE"], keys::copy),
+    keys("rename", 20, &["{v} {v}", "{n} {n}", "{h} {h}", "{u} {u}", "{z} {z}", "{l} {l}"], keys::rename),
     keys("renamenx", 10, &["{v} {v}", "{h} {h}"], keys::renamenx),
-    keys("move", 16, &["{v} {db}", "{h} {db}", "{u} {db}", "{z} {db}"], keys::move_),
+    keys("move", 16, &["{v} {db}", "{h} {db}", "{u} {db}", "{z} {db}", "{l} {db}"], keys::move_),
     keys("restore", 10, &["{v} 0 {payload}", "{v} 0 {payload} REPLACE", "{v} {secs}000 {payload} REPLACE",
         "{v} {future} {payload} REPLACE ABSTTL", "{v} 1000 {payload} REPLACE ABSTTL",
         "{h} 0 {hash} REPLACE", "{h} 0 {hash}", "{h} {future} {hash} REPLACE ABSTTL",
@@ -205,8 +229,8 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("strlen", 6, &["{v}"], reads::strlen),
     keys("exists", 4, &["{vs}"], reads::exists),
     keys("touch", 2, &["{vs}"], reads::exists),
-    keys("dump", 10, &["{h}", "{h}", "{v}", "{u}", "{z}"], reads::dump),
-    keys("type", 4, &["{v}", "{h}", "{u}", "{z}"], reads::type_),
+    keys("dump", 10, &["{h}", "{h}", "{v}", "{u}", "{z}", "{l}"], reads::dump),
+    keys("type", 4, &["{v}", "{h}", "{u}", "{z}", "{l}"], reads::type_),
     keys("pttl", 4, &["{v}", "{h}"], reads::pttl),
     keys("pexpiretime", 4, &["{v}"], reads::pexpiretime),
     keys("getbit", 4, &["{v} {bit}"], bits::getbit),
@@ -224,6 +248,10 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("sinter", 3, &["{u} {u}", "{u} {u} {u}"], sets::sinter),
     keys("sunion", 3, &["{u} {u}", "{u} {u} {u}"], sets::sunion),
     keys("sdiff", 3, &["{u} {u}", "{u} {u} {u}"], sets::sdiff),
+    keys("llen", 4, &["{l}"], lists::llen),
+    keys("lindex", 6, &["{l} {index}"], lists::lindex),
+    keys("lrange", 8, &["{l} {index} {index}", "{l} 0 -1"], lists::lrange),
+    keys("lpos", 3, &["{l} {e}"], lists::lpos),
     keys("sintercard", 2, &["2 {u} {u}"], sets::sintercard),
     keys("zcard", 4, &["{z}"], scores::zcard),
     keys("zscore", 6, &["{z} {zm}"], scores::zscore),
@@ -241,6 +269,7 @@ pub(crate) const COMMANDS: &[Row] = &[
         "SET hash-max-listpack-value 10", "SET hash-max-listpack-value 64",
         "SET set-max-intset-entries 5", "SET set-max-intset-entries 512", "SET set-max-listpack-entries 20",
         "SET zset-max-listpack-entries 10", "SET zset-max-listpack-entries 128",
+        "SET list-max-listpack-size 10", "SET list-max-listpack-size -2",
         "REWRITE", "RESETSTAT"]),
     operator("debug", 20, &["RELOAD", "RELOAD", "LOADAOF", "OFFLOAD-ALL 1", "OFFLOAD-ALL 0", "OFFLOAD-ALL 0",
         "SMALL-BYTES 64", "SMALL-BYTES 64", "SMALL-BYTES 300", "SMALL-BYTES 4096"]),

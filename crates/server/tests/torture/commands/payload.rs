@@ -6,7 +6,7 @@ use rdb::packed::ListpackBuilder;
 use rdb::{Attributes, Collection, Element, Item, Payload, Typed, Writer};
 
 use crate::torture::script::Arg;
-use crate::torture::values::{Data, Fields, Members, Scores};
+use crate::torture::values::{Data, Elements, Fields, Members, Scores};
 
 /// The payload of a short string.
 const STRING: &[u8] = b"\x00\x0brestored170\x0a\x00\x1f\x0a<qr;6Q";
@@ -86,6 +86,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Data> {
     let mut reader = payload.read();
     let mut fields = Fields::new();
     let (mut string, mut members, mut scores) = (None, Members::new(), Scores::new());
+    let (mut elements, mut is_list) = (Elements::new(), false);
     while let Some(part) = reader.next().ok()? {
         match part {
             Typed::Item(Item::Entry(entry)) => string = Some(Data::string(entry.value.to_vec())),
@@ -94,6 +95,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Data> {
                 if fields.insert(field.to_vec(), value.to_vec()).is_some() {
                     return None;
                 }
+            }
+            Typed::Element(Element::String(element)) if is_list => {
+                elements.push_back(element.to_vec());
             }
             // Nor does a member.
             Typed::Element(Element::String(member)) => {
@@ -110,6 +114,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Data> {
                 }
             }
             Typed::Begin {
+                kind: Collection::List,
+                ..
+            } => is_list = true,
+            Typed::Begin {
                 kind: Collection::Hash | Collection::Set | Collection::SortedSet,
                 ..
             }
@@ -120,7 +128,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Data> {
     let set = (!members.is_empty()).then(|| Data::Set(Arc::new(members)));
     let hash = (!fields.is_empty()).then(|| Data::Hash(Arc::new(fields)));
     let sorted = (!scores.is_empty()).then(|| Data::SortedSet(Arc::new(scores)));
-    string.or(hash).or(set).or(sorted)
+    let list = (!elements.is_empty()).then(|| Data::List(Arc::new(elements)));
+    string.or(hash).or(set).or(sorted).or(list)
 }
 
 #[test]

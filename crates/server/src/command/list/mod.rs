@@ -1,0 +1,435 @@
+//! Lists: values that are elements in an order that clients choose.
+//!
+//! The table of the family is here; its handlers are in the files below, in table order:
+//!
+//! | file | commands |
+//! |---|---|
+//! | `push` | LPUSH RPUSH LPUSHX RPUSHX |
+//! | `pop` | LPOP RPOP LMPOP |
+//! | `read` | LLEN LINDEX LRANGE LPOS |
+//! | `change` | LSET LINSERT LREM LTRIM |
+//! | `move_one` | LMOVE RPOPLPUSH |
+//! | `blocking` | BLPOP BRPOP BLMPOP BLMOVE BRPOPLPUSH |
+
+mod blocking;
+mod change;
+mod move_one;
+mod pop;
+mod push;
+mod read;
+
+use keyspace::collection::tree::End;
+
+use super::spec::{Begin, Find};
+use super::{Arg, ArgKind, Args, Failure, Group, KeySpec, Spec, failure, flag::*};
+use crate::observe::notify::Event;
+
+pub(super) use blocking::take_for;
+
+const KEY: Arg = Arg::key("key");
+const ELEMENT: Arg = Arg::of("element", ArgKind::String);
+const DESTINATION: Arg = Arg {
+    key_spec: Some(1),
+    ..Arg::key("destination")
+};
+const ENDS: &[Arg] = &[
+    Arg::of("left", ArgKind::PureToken).token("LEFT"),
+    Arg::of("right", ArgKind::PureToken).token("RIGHT"),
+];
+const TIMEOUT: Arg = Arg::of("timeout", ArgKind::Double);
+const COUNT: Arg = Arg::of("count", ArgKind::Integer).token("COUNT").optional();
+
+/// Takes elements, and the key with the last of them.
+const POPPED: &[&str] = &["RW", "access", "delete"];
+
+/// The keys from an argument on that says how many there are.
+const fn counted(at: i32) -> KeySpec {
+    KeySpec {
+        flags: POPPED,
+        begin: Begin::Index(at),
+        find: Find::Count {
+            count: 0,
+            first: 1,
+            step: 1,
+        },
+        notes: None,
+    }
+}
+
+/// One of the words LEFT and RIGHT.
+const fn end(name: &'static str) -> Arg {
+    Arg {
+        args: ENDS,
+        ..Arg::of(name, ArgKind::OneOf)
+    }
+}
+
+/// A row of the commands that read one key.
+const READS: Spec = Spec {
+    flags: READONLY,
+    keys: &[KeySpec::one(1, &["RO", "access"])],
+    group: Group::List,
+    ..Spec::BASE
+};
+
+/// A row of the commands that put elements at an end.
+const PUSHES: Spec = Spec {
+    arity: -3,
+    flags: WRITE | DENYOOM | FAST,
+    keys: &[KeySpec::one(1, &["RW", "insert"])],
+    complexity: "O(N) for N elements",
+    args: &[KEY, ELEMENT.multiple()],
+    ..READS
+};
+
+/// A row of the commands that take elements from an end.
+const POPS: Spec = Spec {
+    arity: -2,
+    flags: WRITE | REMOVES | FAST,
+    keys: &[KeySpec::one(1, POPPED)],
+    complexity: "O(N) for N elements that are returned",
+    args: &[
+        KEY,
+        Arg::of("count", ArgKind::Integer).since("6.2.0").optional(),
+    ],
+    history: &[("6.2.0", "Takes `count`.")],
+    ..READS
+};
+
+/// A row of the commands that move an element.
+const MOVES: Spec = Spec {
+    flags: WRITE | DENYOOM,
+    keys: &[KeySpec::one(1, POPPED), KeySpec::one(2, &["RW", "insert"])],
+    ..READS
+};
+
+/// A row of the commands that wait for an element of several lists.
+const WAITS: Spec = Spec {
+    arity: -3,
+    flags: WRITE | NOSCRIPT | BLOCKING,
+    keys: &[KeySpec {
+        flags: POPPED,
+        begin: Begin::Index(1),
+        find: Find::Range {
+            last: -2,
+            step: 1,
+            limit: 0,
+        },
+        notes: None,
+    }],
+    since: "2.0.0",
+    complexity: "O(N) for N keys",
+    args: &[KEY.multiple(), TIMEOUT],
+    history: &[("6.0.0", "The timeout may have a fraction.")],
+    ..READS
+};
+
+/// A row of the commands that wait for an element and move it.
+const WAITS_TO_MOVE: Spec = Spec {
+    flags: WRITE | DENYOOM | NOSCRIPT | BLOCKING,
+    ..MOVES
+};
+
+/// The table of this family.
+pub(crate) const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "lpush",
+        summary: "Puts elements before the first; tells how many there are then",
+        history: &[("2.4.0", "Takes several elements.")],
+        handler: push::lpush,
+        ..PUSHES
+    },
+    Spec {
+        name: "rpush",
+        summary: "Puts elements behind the last; tells how many there are then",
+        history: &[("2.4.0", "Takes several elements.")],
+        handler: push::rpush,
+        ..PUSHES
+    },
+    Spec {
+        name: "lpushx",
+        since: "2.2.0",
+        summary: "Puts elements before the first of a list that exists",
+        history: &[("4.0.0", "Takes several elements.")],
+        handler: push::lpushx,
+        ..PUSHES
+    },
+    Spec {
+        name: "rpushx",
+        since: "2.2.0",
+        summary: "Puts elements behind the last of a list that exists",
+        history: &[("4.0.0", "Takes several elements.")],
+        handler: push::rpushx,
+        ..PUSHES
+    },
+    Spec {
+        name: "lpop",
+        summary: "Removes the first elements and returns them",
+        handler: pop::lpop,
+        ..POPS
+    },
+    Spec {
+        name: "rpop",
+        summary: "Removes the last elements and returns them",
+        handler: pop::rpop,
+        ..POPS
+    },
+    Spec {
+        name: "lmpop",
+        arity: -4,
+        flags: WRITE | REMOVES | MOVABLE_KEYS,
+        keys: &[counted(1)],
+        since: "7.0.0",
+        summary: "Removes elements from the first of the lists that has some, and returns them",
+        complexity: "O(N+M) for N keys and M elements that are returned",
+        args: &[
+            Arg::of("numkeys", ArgKind::Integer),
+            KEY.multiple(),
+            end("where"),
+            COUNT,
+        ],
+        handler: pop::lmpop,
+        ..READS
+    },
+    Spec {
+        name: "llen",
+        arity: 2,
+        flags: READONLY | FAST,
+        keys: &[KeySpec::one(1, &["RO"])],
+        summary: "Returns the number of elements",
+        args: &[KEY],
+        handler: read::llen,
+        ..READS
+    },
+    Spec {
+        name: "lindex",
+        arity: 3,
+        flags: READONLY | BOUNDED,
+        summary: "Returns the element at an index; the last is at -1",
+        complexity: "O(log N) for N elements",
+        args: &[KEY, Arg::of("index", ArgKind::Integer)],
+        handler: read::lindex,
+        ..READS
+    },
+    Spec {
+        name: "lrange",
+        arity: 4,
+        summary: "Returns the elements from an index to another",
+        complexity: "O(log N + M) for M of N elements",
+        args: &[
+            KEY,
+            Arg::of("start", ArgKind::Integer),
+            Arg::of("stop", ArgKind::Integer),
+        ],
+        handler: read::lrange,
+        ..READS
+    },
+    Spec {
+        name: "lpos",
+        arity: -3,
+        since: "6.0.6",
+        summary: "Returns the indexes at which an element is",
+        complexity: "O(N) for N elements",
+        args: &[
+            KEY,
+            ELEMENT,
+            Arg::of("rank", ArgKind::Integer).token("RANK").optional(),
+            Arg::of("num-matches", ArgKind::Integer)
+                .token("COUNT")
+                .optional(),
+            Arg::of("len", ArgKind::Integer).token("MAXLEN").optional(),
+        ],
+        handler: read::lpos,
+        ..READS
+    },
+    Spec {
+        name: "lset",
+        arity: 4,
+        flags: WRITE | DENYOOM,
+        keys: &[KeySpec::one(1, &["RW", "update"])],
+        summary: "Puts an element in the place of the one at an index",
+        complexity: "O(log N) for N elements",
+        args: &[KEY, Arg::of("index", ArgKind::Integer), ELEMENT],
+        handler: change::lset,
+        ..READS
+    },
+    Spec {
+        name: "linsert",
+        arity: 5,
+        flags: WRITE | DENYOOM,
+        keys: &[KeySpec::one(1, &["RW", "insert"])],
+        since: "2.2.0",
+        summary: "Puts an element before another, or behind it",
+        complexity: "O(N) for N elements before the other",
+        args: &[
+            KEY,
+            Arg {
+                args: &[
+                    Arg::of("before", ArgKind::PureToken).token("BEFORE"),
+                    Arg::of("after", ArgKind::PureToken).token("AFTER"),
+                ],
+                ..Arg::of("where", ArgKind::OneOf)
+            },
+            Arg::of("pivot", ArgKind::String),
+            ELEMENT,
+        ],
+        handler: change::linsert,
+        ..READS
+    },
+    Spec {
+        name: "lrem",
+        arity: 4,
+        flags: WRITE | REMOVES,
+        keys: &[KeySpec::one(1, &["RW", "delete"])],
+        summary: "Removes the elements that are equal to one; tells how many there were",
+        complexity: "O(N) for N elements",
+        args: &[KEY, Arg::of("count", ArgKind::Integer), ELEMENT],
+        handler: change::lrem,
+        ..READS
+    },
+    Spec {
+        name: "ltrim",
+        arity: 4,
+        flags: WRITE | REMOVES,
+        keys: &[KeySpec::one(1, &["RW", "delete"])],
+        summary: "Removes all elements but those from an index to another",
+        complexity: "O(N) for N elements that are removed",
+        args: &[
+            KEY,
+            Arg::of("start", ArgKind::Integer),
+            Arg::of("stop", ArgKind::Integer),
+        ],
+        handler: change::ltrim,
+        ..READS
+    },
+    Spec {
+        name: "lmove",
+        arity: 5,
+        since: "6.2.0",
+        summary: "Moves an element from an end of one list to an end of another, and returns it",
+        args: &[
+            Arg::key("source"),
+            DESTINATION,
+            end("wherefrom"),
+            end("whereto"),
+        ],
+        handler: move_one::lmove,
+        ..MOVES
+    },
+    Spec {
+        name: "rpoplpush",
+        arity: 3,
+        since: "1.2.0",
+        summary: "Moves the last element of one list before the first of another, and returns it",
+        args: &[Arg::key("source"), DESTINATION],
+        deprecated: Some(("6.2.0", "`LMOVE` with the `RIGHT` and `LEFT` arguments")),
+        handler: move_one::rpoplpush,
+        ..MOVES
+    },
+    Spec {
+        name: "blpop",
+        summary: "Removes the first element of the first list that has some, waits for one if none has",
+        handler: blocking::blpop,
+        ..WAITS
+    },
+    Spec {
+        name: "brpop",
+        summary: "Removes the last element of the first list that has some, waits for one if none has",
+        handler: blocking::brpop,
+        ..WAITS
+    },
+    Spec {
+        name: "blmpop",
+        arity: -5,
+        flags: WRITE | BLOCKING | MOVABLE_KEYS,
+        keys: &[counted(2)],
+        since: "7.0.0",
+        summary: "Removes elements from the first of the lists that has some, waits for some if none has",
+        complexity: "O(N+M) for N keys and M elements that are returned",
+        args: &[
+            TIMEOUT,
+            Arg::of("numkeys", ArgKind::Integer),
+            KEY.multiple(),
+            end("where"),
+            COUNT,
+        ],
+        handler: blocking::blmpop,
+        ..READS
+    },
+    Spec {
+        name: "blmove",
+        arity: 6,
+        since: "6.2.0",
+        summary: "Moves an element from one list to another, waits for one if there is none",
+        args: &[
+            Arg::key("source"),
+            DESTINATION,
+            end("wherefrom"),
+            end("whereto"),
+            TIMEOUT,
+        ],
+        handler: blocking::blmove,
+        ..WAITS_TO_MOVE
+    },
+    Spec {
+        name: "brpoplpush",
+        arity: 4,
+        since: "2.2.0",
+        summary: "Moves the last element of a list to the front of another, waits for one if there is none",
+        args: &[Arg::key("source"), DESTINATION, TIMEOUT],
+        history: &[("6.0.0", "The timeout may have a fraction.")],
+        deprecated: Some(("6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments")),
+        handler: blocking::brpoplpush,
+        ..WAITS_TO_MOVE
+    },
+];
+
+/// What is told of elements that were put at an end.
+fn pushed(end: End) -> Event {
+    match end {
+        End::Front => Event::LPUSH,
+        End::Back => Event::RPUSH,
+    }
+}
+
+/// What is told of elements that were taken from an end.
+fn popped(end: End) -> Event {
+    match end {
+        End::Front => Event::LPOP,
+        End::Back => Event::RPOP,
+    }
+}
+
+/// The end that an argument names: LEFT or RIGHT.
+fn parse_end(args: &Args<'_>, at: usize) -> Result<End, Failure> {
+    if at < args.len() && args.is(at, "LEFT") {
+        return Ok(End::Front);
+    }
+    match at < args.len() && args.is(at, "RIGHT") {
+        true => Ok(End::Back),
+        false => Err(failure::SYNTAX),
+    }
+}
+
+/// The rank of an index, which counts from the end if it is negative; `None` if there is no such element.
+fn rank_of(index: i64, len: u64) -> Option<u64> {
+    let rank = match index {
+        0.. => index as u64,
+        _ => len.checked_sub(index.unsigned_abs())?,
+    };
+    (rank < len).then_some(rank)
+}
+
+/// The ranks from an index to another, this included.
+fn ranks_of(start: i64, stop: i64, len: u64) -> std::ops::Range<u64> {
+    let from = |index: i64| match index {
+        0.. => index as u64,
+        _ => len.saturating_sub(index.unsigned_abs()),
+    };
+    let to = match stop {
+        0.. => (stop as u64).saturating_add(1).min(len),
+        _ => (len + 1).saturating_sub(stop.unsigned_abs()),
+    };
+    let from = from(start);
+    if from < to { from..to } else { 0..0 }
+}

@@ -1,0 +1,212 @@
+//! Commands that read: LLEN LINDEX LRANGE LPOS.
+
+use keyspace::collection::cell::{Cell, DECIMAL_MAX};
+use keyspace::collection::kind::Elements;
+use keyspace::{ItemsRef, ListRef};
+use resp::reply::Writer;
+
+use super::super::deferred::Slice;
+use super::super::items::cells::{cell, write_cell};
+use super::super::items::moment::{Look, leave, look_on};
+use super::super::{Args, Context, Failure, Handled, Next, failure};
+use super::{rank_of, ranks_of};
+use crate::store::Items;
+
+/// Elements of a reply between two looks at the clock.
+const RANGE_STEP: u64 = 512;
+
+const ZERO_RANK: Failure = Failure::of(
+    "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to \
+     start from the end of the list",
+);
+const NEGATIVE_COUNT: Failure = Failure::of("ERR COUNT can't be negative");
+const NEGATIVE_MAXLEN: Failure = Failure::of("ERR MAXLEN can't be negative");
+
+/// `LLEN key`
+pub(super) fn llen(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let key = args.key(1);
+    let mut shard = context.store.lock(key);
+    let list = shard.read_list(key)?;
+    let len = list.map_or(0, |list| list.items().len());
+    context.reply.integer(len as i64);
+    Ok(Next::Done)
+}
+
+/// `LINDEX key index`
+pub(super) fn lindex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let key = args.key(1);
+    let mut shard = context.store.lock(key);
+    let Some(list) = shard.read_list(key)? else {
+        context.reply.null();
+        return Ok(Next::Done);
+    };
+    let elements = list.items();
+    let rank = rank_of(args.integer(2)?, elements.len());
+    match rank.and_then(|rank| elements.at(rank)) {
+        Some(item) => write_cell(&mut context.reply, item.name),
+        None => context.reply.null(),
+    }
+    Ok(Next::Done)
+}
+
+/// The elements of some ranks.
+struct Range {
+    from: u64,
+    to: u64,
+}
+
+impl Look<Elements> for Range {
+    const STREAMS: bool = true;
+
+    #[inline]
+    fn step(&mut self, items: ItemsRef<'_, Elements>, writer: &mut Writer<'_>) -> bool {
+        let to = self.to.min(self.from + RANGE_STEP);
+        let mut bulks = writer.bulks();
+        items.visit(self.from, to, |element| {
+            bulks.put(element.text(&mut [0; DECIMAL_MAX]));
+            true
+        });
+        bulks.finish();
+        self.from = to;
+        to < self.to
+    }
+}
+
+/// `LRANGE key start stop`
+pub(super) fn lrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let (start, stop) = (args.integer(2)?, args.integer(3)?);
+    let (key, may_defer) = (args.key(1), context.may_defer());
+    let mut shard = context.store.lock(key);
+    let mut found = shard.read_list(key)?;
+    let (reply, items) = (&mut context.reply, found.as_ref().map(Items::items));
+    let ranks = items.map_or(0..0, |items| ranks_of(start, stop, items.len()));
+    let at = reply.position();
+    reply.array((ranks.end - ranks.start) as usize);
+    let Some(items) = items.filter(|_| !ranks.is_empty()) else {
+        return Ok(Next::Done);
+    };
+    let mut look = Range {
+        from: ranks.start,
+        to: ranks.end,
+    };
+    // A few elements need no clock.
+    let has_more =
+        look.step(items, reply) && look_on(&mut look, items, reply, &Slice::if_any(may_defer));
+    if !has_more {
+        return Ok(Next::Done);
+    }
+    let moment = found.as_mut().and_then(Items::moment);
+    drop(shard);
+    match moment {
+        Some(moment) => Ok(leave::<Elements>(context, args, at, moment, look)),
+        None => unreachable!("a small list takes no longer than a slice"),
+    }
+}
+
+/// What LPOS is asked for.
+struct Search {
+    /// How many matches are left out, from which end.
+    skipped: u64,
+    is_backward: bool,
+    /// How many matches are wanted, if any number is; else one.
+    count: Option<u64>,
+    /// How many elements are looked at.
+    most: u64,
+}
+
+impl Search {
+    fn parse(args: &Args<'_>) -> Result<Search, Failure> {
+        let (mut rank, mut count, mut most) = (1, None, 0);
+        let mut at = 3;
+        let number = |at, failure: Failure| {
+            let number = args.integer(at).ok();
+            number
+                .and_then(|number| u64::try_from(number).ok())
+                .ok_or(failure)
+        };
+        while at < args.len() {
+            if at + 1 == args.len() {
+                return Err(failure::SYNTAX);
+            }
+            if args.is(at, "RANK") {
+                rank = args.integer(at + 1)?;
+                match rank {
+                    0 => return Err(ZERO_RANK),
+                    i64::MIN => return Err(RANK_RANGE),
+                    _ => {}
+                }
+            } else if args.is(at, "COUNT") {
+                count = Some(number(at + 1, NEGATIVE_COUNT)?);
+            } else if args.is(at, "MAXLEN") {
+                most = number(at + 1, NEGATIVE_MAXLEN)?;
+            } else {
+                return Err(failure::SYNTAX);
+            }
+            at += 2;
+        }
+        Ok(Search {
+            skipped: rank.unsigned_abs() - 1,
+            is_backward: rank < 0,
+            count,
+            most: if most == 0 { u64::MAX } else { most },
+        })
+    }
+
+    /// The ranks of the matches.
+    fn find(&self, elements: ListRef<'_>, wanted: Cell<'_>) -> Vec<u64> {
+        let len = elements.len();
+        let most = match self.count {
+            None => 1,
+            Some(0) => u64::MAX,
+            Some(count) => count,
+        };
+        let (mut found, mut skipped, mut looked) = (Vec::new(), 0, 0);
+        let mut visit = |element: Cell<'_>| {
+            if looked >= self.most {
+                return false;
+            }
+            looked += 1;
+            if element == wanted {
+                skipped += 1;
+                if skipped > self.skipped {
+                    found.push(if self.is_backward {
+                        len - looked
+                    } else {
+                        looked - 1
+                    });
+                }
+            }
+            (found.len() as u64) < most
+        };
+        match self.is_backward {
+            true => elements.visit_back(&mut visit),
+            false => elements.visit(0, len, &mut visit),
+        }
+        found
+    }
+}
+
+const RANK_RANGE: Failure = Failure::of(
+    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+);
+
+/// `LPOS key element [RANK rank] [COUNT num-matches] [MAXLEN len]`
+pub(super) fn lpos(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let search = Search::parse(args)?;
+    let (key, wanted) = (args.key(1), cell(args, 2)?);
+    let mut shard = context.store.lock(key);
+    let list = shard.read_list(key)?;
+    let reply = &mut context.reply;
+    let found = list.map_or(Vec::new(), |list| search.find(list.items(), wanted));
+    match search.count {
+        None => match found.first() {
+            Some(&rank) => reply.integer(rank as i64),
+            None => reply.null(),
+        },
+        Some(_) => {
+            reply.array(found.len());
+            found.iter().for_each(|&rank| reply.integer(rank as i64));
+        }
+    }
+    Ok(Next::Done)
+}

@@ -1,0 +1,300 @@
+//! Lists beyond what golden scripts can say: large ones that change while they are told, what is left after a
+//! restart, and connections that wait on several workers.
+
+use crate::support;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+
+use fastrand::Rng;
+use rustix::process::Signal;
+use support::{Client, PATIENCE, Server, Target, Value, eventually};
+
+const ELEMENTS: usize = 200_000;
+const TWO: Target = Target::Ferrite { threads: 2 };
+const FOUR: Target = Target::Ferrite { threads: 4 };
+const LOGGED: Target = Target::Logged { threads: 2 };
+
+fn items(value: Value) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.iter().map(Value::text).collect(),
+        other => panic!("no array: {other:?}"),
+    }
+}
+
+/// Pushes `ELEMENTS` elements, many at a time.
+fn fill(client: &mut Client, key: &str) {
+    for first in (0..ELEMENTS).step_by(10_000) {
+        let mut words = vec!["RPUSH".to_string(), key.to_string()];
+        // Long, so that no socket takes all of them.
+        words.extend((first..first + 10_000).map(|number| format!("{number:0>120}")));
+        client.call(&words).expect("a reply");
+    }
+}
+
+#[test]
+fn a_large_list_is_told_as_it_was_while_it_changes() {
+    let server = Server::start(Target::Logged { threads: 1 }, &[]);
+    let (mut slow, mut other) = (server.client(), server.client());
+    let Value::Int(id) = slow.ask("CLIENT ID") else {
+        panic!("no number");
+    };
+    for change in [
+        "LPUSH list x",
+        "LTRIM list 150000 -1",
+        "LREM list 0 x",
+        "DEL list",
+    ] {
+        fill(&mut other, "list");
+        other.ask("LSET list 100000 x");
+        slow.send(&["LRANGE", "list", "1", "-2"])
+            .expect("it is sent");
+        eventually("the client has unread bytes", || {
+            let list = other.ask(&format!("CLIENT LIST ID {id}")).text();
+            list.contains(" omem=") && !list.contains(" omem=0 ")
+        });
+        assert!(!matches!(other.ask(change), Value::Error(_)));
+        let told = items(slow.read(PATIENCE).expect("a reply"));
+        let wanted = (1..ELEMENTS - 1).map(|number| match number {
+            100_000 => "x".to_owned(),
+            _ => format!("{number:0>120}"),
+        });
+        assert!(told.into_iter().eq(wanted), "{change}");
+        other.ask("DEL list");
+    }
+}
+
+#[test]
+fn a_queue_of_any_length_is_there_again_after_a_kill() {
+    let mut server = Server::start(LOGGED, &[]);
+    let mut model: Vec<String> = Vec::new();
+    for round in 0..4 {
+        let mut client = server.client();
+        assert_eq!(
+            items(client.ask("LRANGE queue 0 -1")),
+            model,
+            "round {round}"
+        );
+        let mut random = Rng::with_seed(round);
+        for step in 0..3000 {
+            let element = format!("{round}:{step}");
+            client.ask(&format!("LPUSH queue {element}"));
+            model.insert(0, element);
+            if model.len() > 800 {
+                client.ask("LTRIM queue 0 799");
+                model.truncate(800);
+            }
+            match random.u8(..20) {
+                0 => {
+                    client.ask("RPOP queue 3");
+                    model.truncate(model.len().saturating_sub(3));
+                }
+                1 => {
+                    let at = random.usize(..model.len());
+                    let pivot = &model[at];
+                    client.ask(&format!("LINSERT queue BEFORE {pivot} {step}"));
+                    model.insert(at, step.to_string());
+                }
+                2 => {
+                    let at = random.usize(..model.len());
+                    client.ask(&format!("LREM queue 1 {}", model[at]));
+                    let first = model.iter().position(|element| *element == model[at]);
+                    model.remove(first.expect("it is there"));
+                }
+                _ => {}
+            }
+        }
+        drop(client);
+        server.start_again(LOGGED, Signal::KILL, &[]);
+    }
+}
+
+/// Takes elements until it gets an end for one.
+fn consume(server: &Server, seed: u64, keys: usize) -> Vec<String> {
+    let (mut client, mut random) = (server.client(), Rng::with_seed(seed));
+    let mut taken = Vec::new();
+    loop {
+        let (one, other) = (random.usize(..keys), random.usize(..keys));
+        let timeout = ["0.001", "0.003", "0.02", "0.1"][random.usize(..4)];
+        let request = match random.u8(..4) {
+            0 => format!("BLPOP k{one} k{other} {timeout}"),
+            1 => format!("BRPOP k{one} {timeout}"),
+            2 => format!("BLMPOP {timeout} 2 k{one} k{other} RIGHT COUNT 3"),
+            _ => format!("BLMOVE k{one} k{other} LEFT RIGHT {timeout}"),
+        };
+        let elements = match client.ask(&request) {
+            Value::Array(reply) if request.starts_with("BLM") => items(reply[1].clone()),
+            Value::Array(reply) => vec![reply[1].text()],
+            // It was moved: it is still to be taken.
+            Value::Bulk(_) | Value::NullArray => continue,
+            other => panic!("{other:?}"),
+        };
+        let ends = elements.iter().filter(|element| *element == "end").count();
+        taken.extend(elements.into_iter().filter(|element| element != "end"));
+        if ends > 0 {
+            // The others are for others.
+            for _ in 1..ends {
+                client.ask(&format!("RPUSH k{one} end"));
+            }
+            return taken;
+        }
+    }
+}
+
+#[test]
+fn every_element_is_taken_once_by_those_who_wait() {
+    const KEYS: usize = 3;
+    const PRODUCERS: usize = 3;
+    const EACH: usize = 400;
+    const CONSUMERS: usize = 6;
+    for target in [TWO, FOUR, LOGGED] {
+        let server = Server::start(target, &[]);
+        let left = AtomicUsize::new(PRODUCERS);
+        let taken: Vec<String> = thread::scope(|scope| {
+            let (server, left) = (&server, &left);
+            let consumers: Vec<_> = (0..CONSUMERS)
+                .map(|seed| scope.spawn(move || consume(server, seed as u64, KEYS)))
+                .collect();
+            for producer in 0..PRODUCERS {
+                scope.spawn(move || {
+                    let mut client = server.client();
+                    let mut random = Rng::with_seed(100 + producer as u64);
+                    for number in 0..EACH {
+                        let key = random.usize(..KEYS);
+                        let push = ["LPUSH", "RPUSH"][random.usize(..2)];
+                        let request = format!("{push} k{key} {producer}:{number}");
+                        match random.u8(..8) {
+                            0 => {
+                                client.ask("MULTI");
+                                client.ask(&request);
+                                client.ask("EXEC");
+                            }
+                            _ => drop(client.ask(&request)),
+                        }
+                    }
+                    left.fetch_sub(1, Relaxed);
+                });
+            }
+            eventually("the producers", || left.load(Relaxed) == 0);
+            let mut client = server.client();
+            eventually("all is taken", || {
+                (0..KEYS).all(|key| client.ask(&format!("LLEN k{key}")) == Value::Int(0))
+            });
+            for number in 0..CONSUMERS {
+                client.ask(&format!("RPUSH k{} end", number % KEYS));
+            }
+            let taken = consumers.into_iter().map(|consumer| consumer.join());
+            taken
+                .flat_map(|taken| taken.expect("no consumer fails"))
+                .collect()
+        });
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for element in &taken {
+            *counts.entry(element.clone()).or_default() += 1;
+        }
+        assert!(counts.values().all(|&count| count == 1), "{target}");
+        assert_eq!(counts.len(), PRODUCERS * EACH, "{target}");
+    }
+}
+
+/// Lets a client wait, and returns when it does.
+fn block(admin: &mut Client, client: &mut Client, request: &str) {
+    let Value::Int(id) = client.ask("CLIENT ID") else {
+        panic!("no number");
+    };
+    let words: Vec<&str> = request.split(' ').collect();
+    client.send(&words).expect("it is sent");
+    eventually("the wait", || {
+        let list = admin.ask(&format!("CLIENT LIST ID {id}")).text();
+        list.contains(" flags=b ")
+    });
+}
+
+#[test]
+fn those_who_wait_for_elements_are_served_in_the_order_in_which_they_came() {
+    for target in [TWO, FOUR] {
+        let server = Server::start(target, &[]);
+        let mut admin = server.client();
+        let requests = [
+            "BLPOP k 0",
+            // Asks for something else: those behind it are served all the same.
+            "DEBUG BLOCK k 0",
+            "BLMPOP 0 1 k LEFT COUNT 2",
+            "BLMOVE k other LEFT RIGHT 0",
+            "BRPOP k 0",
+        ];
+        let mut waiting: Vec<Client> = requests.iter().map(|_| server.client()).collect();
+        for (request, client) in requests.iter().zip(&mut waiting) {
+            block(&mut admin, client, request);
+        }
+        let mut writer = server.client();
+        let pushed = writer.ask("RPUSH k 1 2 3 4 5 6");
+        assert_eq!(pushed, Value::Int(6));
+        let mut read = |at: usize| waiting[at].read(PATIENCE).expect("a reply").text();
+        assert_eq!(read(0), r#"["k", "1"]"#);
+        assert_eq!(read(2), r#"["k", ["2", "3"]]"#);
+        assert_eq!(read(3), r#"4"#);
+        assert_eq!(read(4), r#"["k", "6"]"#);
+        assert_eq!(items(writer.ask("LRANGE k 0 -1")), ["5"]);
+        assert_eq!(items(writer.ask("LRANGE other 0 -1")), ["4"]);
+        writer.ask("SET k v");
+        assert_eq!(read(1), r#"["k", "v"]"#);
+    }
+}
+
+#[test]
+fn who_is_killed_or_goes_takes_nothing() {
+    let server = Server::start(TWO, &[]);
+    let (mut admin, mut killed, mut gone) = (server.client(), server.client(), server.client());
+    let mut last = server.client();
+    block(&mut admin, &mut killed, "BLPOP k 0");
+    block(&mut admin, &mut gone, "BLMOVE k other LEFT LEFT 0");
+    block(&mut admin, &mut last, "BLPOP k 0");
+    let list = admin.ask("CLIENT LIST").text();
+    let line = list.lines().find(|line| line.contains("cmd=blpop"));
+    let id = line.and_then(|line| line.split(' ').find_map(|field| field.strip_prefix("id=")));
+    admin.ask(&format!("CLIENT KILL ID {}", id.expect("one waits")));
+    drop(gone);
+    eventually("two are gone", || {
+        let info = admin.ask("INFO clients").text();
+        info.contains("blocked_clients:1")
+    });
+    admin.ask("RPUSH k 1");
+    let read = last.read(PATIENCE).expect("a reply").text();
+    assert_eq!(read, r#"["k", "1"]"#);
+    assert!(killed.is_closed(PATIENCE));
+}
+
+#[test]
+fn lists_come_back_with_their_encodings() {
+    let mut server = Server::start(LOGGED, &[]);
+    let mut client = server.client();
+    let names = ["few", "many", "was-many", "long"];
+    client.ask("RPUSH few 1 a");
+    for number in 0..3000 {
+        client.ask(&format!("RPUSH many {number}"));
+        client.ask(&format!("LPUSH was-many element:{number}"));
+    }
+    client.ask("LTRIM was-many 10 20");
+    client.ask(&format!("RPUSH long {}", "x".repeat(9000)));
+    let wanted = ["listpack", "quicklist", "listpack", "quicklist"];
+    let encodings = |client: &mut Client| {
+        names.map(|name| client.ask(&format!("OBJECT ENCODING {name}")).text())
+    };
+    assert_eq!(encodings(&mut client), wanted);
+    let digest = client.ask("DEBUG DIGEST");
+    for way in ["DEBUG LOADAOF", "restart", "compaction", "DEBUG RELOAD"] {
+        match way {
+            "restart" => {
+                drop(client);
+                server.start_again(LOGGED, Signal::TERM, &[]);
+                client = server.client();
+            }
+            "compaction" => drop(client.ask("BGREWRITEAOF")),
+            _ => assert_eq!(client.ask(way).text(), "OK"),
+        }
+        assert_eq!(client.ask("DEBUG DIGEST"), digest, "{way}");
+        assert_eq!(encodings(&mut client), wanted, "{way}");
+    }
+}
