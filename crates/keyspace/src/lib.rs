@@ -31,7 +31,8 @@ mod slot;
 mod snapshot;
 mod turn;
 
-pub use collection::items::{AllItems, AnyItems, HashRef, ItemsRef, LeafPlace, ListRef, SetRef};
+pub use collection::items::{AllItems, AnyItems, HashRef, ItemsRef, ListRef, SetRef};
+pub use collection::kind::LeafPlace;
 pub use collection::sorted_ref::{Bound, SortedRef};
 pub use database::{Database, Locked, Position};
 pub use entry::cold::{COLD_MIN_BYTES, ColdValue};

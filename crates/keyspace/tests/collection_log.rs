@@ -49,6 +49,8 @@ enum Record {
 struct Account {
     resting: Mutex<HashMap<u64, u64>>,
     gone: Mutex<Vec<u64>>,
+    /// Leaves in the log alone, and bytes of their records.
+    cold: Mutex<(i64, i64)>,
 }
 
 impl Account {
@@ -77,6 +79,11 @@ impl Ledger for Account {
             .lock()
             .expect("no test thread has failed")
             .push(instance);
+    }
+
+    fn cold(&self, leaves: i64, bytes: i64) {
+        let mut cold = self.cold.lock().expect("no test thread has failed");
+        *cold = (cold.0 + leaves, cold.1 + bytes);
     }
 }
 
@@ -280,13 +287,13 @@ impl World {
     /// Lets some leaves leave memory. Those that have changed are written first.
     fn cool(&mut self) {
         for _ in 0..self.random.below(8) {
-            let Some(Leaving { order, record }) = self.tree.next_leaving(4) else {
+            let Some(Leaving { place, record }) = self.tree.next_leaving(&mut 4) else {
                 continue;
             };
             let before = (self.tree.bytes(), self.tree.cold_leaves());
             match record {
                 Some(record) => {
-                    assert!(self.tree.chill(order, record), "it was to leave");
+                    assert!(self.tree.chill(&place, record), "it was to leave");
                     assert!(self.tree.bytes() < before.0);
                     assert_eq!(self.tree.cold_leaves(), before.1 + 1);
                     self.left += 1;
@@ -294,11 +301,19 @@ impl World {
                 None => {
                     let mut lost = Vec::new();
                     let write = &mut |contents: &[u8]| Some(self.log.leaf(contents));
-                    assert!(self.tree.write_leaf(order, &mut lost, write));
+                    assert!(self.tree.write_leaf(&place, &mut lost, write));
                     self.log.account.lose(lost.into_iter());
                 }
             }
         }
+        let cold = (
+            self.tree.cold_leaves() as i64,
+            self.tree.cold_bytes() as i64,
+        );
+        assert_eq!(
+            *self.log.account.cold.lock().expect("no thread failed"),
+            cold
+        );
     }
 
     /// Brings the leaf back that covers a name.
@@ -460,6 +475,7 @@ impl World {
         let account = Account {
             resting: Mutex::new(leaves.collect()),
             gone: Mutex::default(),
+            cold: Mutex::default(),
         };
         account.lose(lost.into_iter());
         self.log.account = Arc::new(account);

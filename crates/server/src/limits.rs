@@ -363,6 +363,9 @@ pub(crate) const WARMING_LOOK: std::time::Duration = std::time::Duration::from_m
 pub(crate) const BRING_BACK_SWEEP: usize = 1000;
 pub(crate) const BRING_BACK_LOOKS: usize = 10;
 
+/// Leaves of a tree that are looked for under one lock when all come back.
+pub(crate) const BRING_LEAVES: usize = 256;
+
 /// Seconds after a snapshot that failed before another one begins by itself.
 pub(crate) const SNAPSHOT_RETRY_S: i64 = 5;
 
@@ -433,6 +436,9 @@ pub(crate) const JOURNAL_KEEP_BYTES: usize = 256 << 10;
 /// read on the spot.
 pub(crate) const FETCH_THREADS: usize = 8;
 pub(crate) const FETCH_TRIES: u32 = 8;
+
+/// Leaves of one tree that are read at once for a command; one that needs more waits again.
+pub(crate) const LEAVES_PER_FETCH: usize = 8192;
 
 /// The most values, and bytes of them, that a worker reads from the page cache for one command.
 pub(crate) const AT_HAND_VALUES: usize = 256;

@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, DECIMAL_MAX};
 use super::clones::Frozen;
-use super::kind::{Edge, Elements, Fields, LeafKind, Members, Scores};
+use super::kind::{Edge, Elements, Fields, LeafKind, LeafPlace, Members, Scores};
 use super::log::edits;
 use super::log::leaf::LeafRecord;
 use super::log::ledger::{Descriptor, Logged};
@@ -11,7 +11,7 @@ use super::log::tiles::Tiles;
 use super::node::Base;
 use super::run::{Damage, Item, PAIRS, Run};
 use super::sorted::SortedSet;
-use super::tree::{End, LEAF_MAX, Leaving, Put, Tree};
+use super::tree::{End, LEAF_MAX, Put, Tree};
 use super::view::lower;
 use crate::entry::Kind;
 use crate::hash::Seed;
@@ -69,6 +69,8 @@ macro_rules! each {
         }
     };
 }
+
+pub(super) use each;
 
 /// Where an item that is not there belongs in a run of a kind.
 pub(crate) fn place_in_run(kind: Kind, run: Run<'_>, item: &Item<'_>) -> usize {
@@ -287,7 +289,7 @@ impl Collection {
 
     /// Whether an item has not expired at `now`.
     pub(crate) fn has_live_item(&self, now: u64) -> bool {
-        each!(Collection, self, tree => tree.view().iter().any(|item| !item.is_due(now)))
+        each!(Collection, self, tree => tree.has_live_item(now))
     }
 
     /// What its log knows of it.
@@ -360,46 +362,17 @@ impl Collection {
         each!(Collection, self, tree => tree.write_amended(seed, at, bytes, lost, write))
     }
 
-    /// Writes the leaf that begins at an order key. As [`Collection::write_leaves`].
-    pub fn write_leaf(&self, order: u128, lost: &mut Vec<Base>, write: WriteLeaf<'_>) -> bool {
-        let edge = Edge::before(order);
+    /// Writes the leaf that begins at a place. As [`Collection::write_leaves`].
+    pub fn write_leaf(
+        &self,
+        place: &LeafPlace,
+        lost: &mut Vec<Base>,
+        write: WriteLeaf<'_>,
+    ) -> bool {
+        let edge = place.edge();
         let range = (&edge, Some(&edge));
         let seed = self.seed();
         each!(Collection, self, tree => tree.write_leaves(seed, range, None, &|_| true, lost, write))
-    }
-
-    /// How many leaves are in the log alone. See [`super::tree`].
-    pub fn cold_leaves(&self) -> usize {
-        each!(Collection, self, tree => tree.cold_leaves())
-    }
-
-    /// The record of the leaf that covers a name, if it is in the log alone.
-    pub fn cold_record(&self, name: Cell<'_>) -> Option<Base> {
-        each!(Collection, self, tree => tree.cold_record(name))
-    }
-
-    /// The records of all leaves that are in the log alone.
-    pub fn cold_records(&self) -> impl Iterator<Item = Base> {
-        let leaves = each!(Collection, self, tree => tree.view().leaves(&Edge::default()));
-        leaves.filter(|leaf| leaf.is_cold()).map(|leaf| leaf.base())
-    }
-
-    /// The leaf that is the next to leave memory, of the next `most`.
-    pub fn next_leaving(&mut self, most: usize) -> Option<Leaving> {
-        each!(Collection, self, tree => tree.next_leaving(most))
-    }
-
-    /// Lets the items of a leaf leave memory. See [`Tree::chill`].
-    pub fn chill(&mut self, order: u128, record: Base) -> bool {
-        each!(Collection, self, tree => tree.chill(order, record))
-    }
-
-    /// Gives a leaf its items back. See [`Tree::warm`].
-    ///
-    /// # Errors
-    /// The record makes no sense.
-    pub fn warm(&mut self, at: u64, record: &LeafRecord<'_>) -> Result<bool, Damage> {
-        each!(Collection, self, tree => tree.warm(at, record))
     }
 
     /// Whether a record of a leaf at `at` is still needed. See [`Collection::replace_leaf`].

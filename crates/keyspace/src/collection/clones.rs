@@ -150,6 +150,7 @@ pub struct Frozen<K> {
     root: Node,
     height: u8,
     count: u64,
+    instance: u64,
     version: u64,
     clones: Arc<Clones>,
 }
@@ -166,6 +167,7 @@ impl<K: LeafKind> Frozen<K> {
             root: view.root,
             height: view.height,
             count: view.count,
+            instance: view.instance,
             version,
             clones,
         }
@@ -178,6 +180,7 @@ impl<K: LeafKind> Frozen<K> {
             root: self.root,
             height: self.height,
             count: self.count,
+            instance: self.instance,
             alive: PhantomData,
         }
     }

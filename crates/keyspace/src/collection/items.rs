@@ -2,10 +2,12 @@
 
 use super::any::{Held, Moment};
 use super::cell::Cell;
-use super::kind::{Edge, Elements, Fields, Members, Scores};
-use super::run::{Item, Items, Run};
+use super::kind::{Edge, Elements, Fields, LeafPlace, Members, Scores};
+use super::node::Base;
+use super::run::{Damage, Item, Items, Run};
 use super::view::{View, Walk};
 use crate::entry::Kind;
+use crate::large::LargeValue;
 
 /// The items of a collection.
 #[derive(Debug)]
@@ -223,6 +225,31 @@ pub enum AnyItems<'e> {
     List(ListRef<'e>),
 }
 
+impl<K: Held> ItemsRef<'_, K> {
+    /// Whether items are in the log alone.
+    pub fn has_cold_leaves(self) -> bool {
+        match self {
+            ItemsRef::Run(_) => false,
+            ItemsRef::Tree(tree) => tree.has_cold_leaves(),
+        }
+    }
+
+    /// Shows all items, those that are in the log alone, too. See [`View::try_each`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_each<E: From<Damage>>(
+        self,
+        read: &mut dyn FnMut(u64, Base) -> Result<LargeValue, E>,
+        visit: &mut dyn FnMut(Item<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match self {
+            ItemsRef::Run(run) => run.iter().try_for_each(visit),
+            ItemsRef::Tree(tree) => tree.try_each(read, visit),
+        }
+    }
+}
+
 impl<'e> AnyItems<'e> {
     /// The items of a small collection: bytes that a keyspace has given out.
     ///
@@ -262,27 +289,21 @@ impl<'e> AnyItems<'e> {
             AnyItems::List(elements) => elements.iter(),
         }
     }
-}
 
-/// Where a leaf of a tree begins. The default is the first.
-#[derive(Clone, Debug, Default)]
-pub struct LeafPlace {
-    order: u128,
-    fence: Box<[u8]>,
-}
-
-impl LeafPlace {
-    fn of(edge: Edge<'_>) -> LeafPlace {
-        LeafPlace {
-            order: edge.order,
-            fence: edge.name.into(),
-        }
-    }
-
-    fn edge(&self) -> Edge<'_> {
-        Edge {
-            order: self.order,
-            name: &self.fence,
+    /// Shows all items, those that are in the log alone, too. See [`View::try_each`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_each<E: From<Damage>>(
+        self,
+        read: &mut dyn FnMut(u64, Base) -> Result<LargeValue, E>,
+        visit: &mut dyn FnMut(Item<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match self {
+            AnyItems::Hash(fields) => fields.try_each(read, visit),
+            AnyItems::Set(members) => members.try_each(read, visit),
+            AnyItems::SortedSet(scores) => scores.try_each(read, visit),
+            AnyItems::List(elements) => elements.try_each(read, visit),
         }
     }
 }

@@ -116,6 +116,29 @@ impl<'a> Edge<'a> {
     }
 }
 
+/// Where a leaf of a tree begins. The default is the first.
+#[derive(Clone, Debug, Default)]
+pub struct LeafPlace {
+    order: u128,
+    fence: Box<[u8]>,
+}
+
+impl LeafPlace {
+    pub(super) fn of(edge: Edge<'_>) -> LeafPlace {
+        LeafPlace {
+            order: edge.order,
+            fence: edge.name.into(),
+        }
+    }
+
+    pub(super) fn edge(&self) -> Edge<'_> {
+        Edge {
+            order: self.order,
+            name: &self.fence,
+        }
+    }
+}
+
 #[inline]
 pub(super) fn hash(seed: &Seed, name: Cell<'_>) -> u64 {
     match name {

@@ -6,8 +6,8 @@
 use std::iter::Peekable;
 
 use super::cell::Cell;
-use super::items::{LeafPlace, SetRef};
-use super::kind::{Edge, Members};
+use super::items::SetRef;
+use super::kind::{Edge, LeafPlace, Members};
 use super::run::Run;
 use super::view::{Leaves, View};
 

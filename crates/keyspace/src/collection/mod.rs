@@ -35,6 +35,7 @@ pub mod cell;
 pub mod clones;
 pub mod items;
 pub mod kind;
+mod leaving;
 pub mod log;
 pub mod members;
 mod node;

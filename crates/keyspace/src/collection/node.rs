@@ -266,7 +266,7 @@ impl Node {
     }
 
     /// Bytes of memory that a cold leaf with this fence takes.
-    pub(super) fn cold_bytes(fence: &[u8]) -> usize {
+    pub(super) const fn cold_bytes(fence: &[u8]) -> usize {
         class(
             HEADER
                 + if fence.is_empty() {

@@ -7,7 +7,7 @@ use std::ops::Deref;
 
 use super::cell::{Cell, DECIMAL_MAX};
 use super::clones::Frozen;
-use super::kind::{Edge, Scores, hash};
+use super::kind::{Edge, LeafPlace, Scores, hash};
 use super::log::leaf::LeafRecord;
 use super::node::Base;
 use super::run::{Damage, Item};
@@ -170,14 +170,40 @@ impl SortedSet {
         leaf.is_cold().then(|| leaf.base())
     }
 
+    /// The records of the cold leaves where a member is, and where it would be with another score. `to` says
+    /// which it gets, by the one that it has.
+    pub fn cold_records_of_move(
+        &self,
+        member: Cell<'_>,
+        to: &dyn Fn(Option<f64>) -> f64,
+    ) -> Vec<Base> {
+        let mut records = Vec::new();
+        let mut look = |score: f64| {
+            if !score.is_nan() {
+                records.extend(self.cold_record_at(&scored(member, score, &mut [0; 8])));
+            }
+        };
+        look(to(None));
+        for score in self.scores.scores(self.hash(member)) {
+            look(score);
+            look(to(Some(score)));
+        }
+        records
+    }
+
     /// See [`Tree::next_leaving`].
-    pub fn next_leaving(&mut self, most: usize) -> Option<Leaving> {
-        self.tree.next_leaving(most)
+    pub fn next_leaving(&mut self, looks: &mut usize) -> Option<Leaving> {
+        self.tree.next_leaving(looks)
+    }
+
+    /// See [`Tree::look_again`].
+    pub fn look_again(&mut self, place: LeafPlace) {
+        self.tree.look_again(place);
     }
 
     /// See [`Tree::chill`].
-    pub fn chill(&mut self, order: u128, record: Base) -> bool {
-        self.tree.chill(order, record)
+    pub fn chill(&mut self, place: &LeafPlace, record: Base) -> bool {
+        self.tree.chill(place, record)
     }
 
     /// See [`Tree::warm`].

@@ -4,8 +4,10 @@ use std::marker::PhantomData;
 
 use super::cell::{Cell, DECIMAL_MAX};
 use super::kind::{Edge, LeafKind};
+use super::log::leaf::LeafRecord;
 use super::node::{Base, Child, Node};
-use super::run::{Item, Items, Run};
+use super::run::{Damage, Item, Items, Run};
+use crate::large::LargeValue;
 
 /// Levels of inner nodes a tree may have: with 16 children each they would be more than fit into memory.
 pub(super) const HEIGHT_MAX: usize = 14;
@@ -17,6 +19,8 @@ pub struct View<'t, K> {
     pub(super) root: Node,
     pub(super) height: u8,
     pub(super) count: u64,
+    /// The number of its instance in the log; 0 if there is none.
+    pub(super) instance: u64,
     pub(super) alive: PhantomData<&'t [u8]>,
 }
 
@@ -261,6 +265,7 @@ impl<'t, K: LeafKind> View<'t, K> {
         let leaves = Leaves {
             path: Some(path),
             is_forward: true,
+            count: self.count,
             alive: PhantomData,
         };
         (leaves, index)
@@ -295,6 +300,7 @@ impl<'t, K: LeafKind> View<'t, K> {
         Leaves {
             path: Some(self.seek(from)),
             is_forward: true,
+            count: self.count,
             alive: PhantomData,
         }
     }
@@ -304,8 +310,42 @@ impl<'t, K: LeafKind> View<'t, K> {
         Leaves {
             path: Some(self.seek(from)),
             is_forward: false,
+            count: self.count,
             alive: PhantomData,
         }
+    }
+
+    /// Whether items are in the log alone.
+    pub fn has_cold_leaves(&self) -> bool {
+        self.leaves(&Edge::default()).any(|leaf| leaf.is_cold())
+    }
+
+    /// Shows all items. `read` gives the contents of a record of the tree's instance, on which a cold leaf
+    /// rests.
+    ///
+    /// # Errors
+    /// Those of `read` and `visit`, or a record that is not that of its leaf.
+    pub fn try_each<E: From<Damage>>(
+        &self,
+        read: &mut dyn FnMut(u64, Base) -> Result<LargeValue, E>,
+        visit: &mut dyn FnMut(Item<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for leaf in self.leaves(&Edge::default()) {
+            if !leaf.is_cold() {
+                leaf.run().iter().try_for_each(&mut *visit)?;
+                continue;
+            }
+            let contents = read(self.instance, leaf.base())?;
+            let record = LeafRecord::read(&contents)?;
+            let run = self
+                .kind
+                .check_leaf(record.run, &record.from, record.to.as_ref())?;
+            if record.from != leaf.start() || run.count() as u64 != leaf.count {
+                return Err(Damage::Kind.into());
+            }
+            run.iter().try_for_each(&mut *visit)?;
+        }
+        Ok(())
     }
 }
 
@@ -349,6 +389,8 @@ pub struct LeafRef<'t> {
     pub order: u128,
     /// What names of that key are not below; mostly nothing.
     pub fence: &'t [u8],
+    /// How many items are in it.
+    pub count: u64,
     node: Node,
     alive: PhantomData<&'t [u8]>,
 }
@@ -398,6 +440,8 @@ impl<'t> LeafRef<'t> {
 #[derive(Debug)]
 pub struct Leaves<'t> {
     path: Option<Path>,
+    /// Items in the tree.
+    count: u64,
     is_forward: bool,
     alive: PhantomData<&'t [u8]>,
 }
@@ -407,12 +451,16 @@ impl<'t> Iterator for Leaves<'t> {
 
     fn next(&mut self) -> Option<LeafRef<'t>> {
         let path = self.path.as_mut()?;
-        let order = match path.height.checked_sub(1) {
-            Some(above) => path.nodes[above].children()[usize::from(path.taken[above])].order,
-            None => 0,
+        let (order, count) = match path.height.checked_sub(1) {
+            Some(above) => {
+                let child = &path.nodes[above].children()[usize::from(path.taken[above])];
+                (child.order, child.count)
+            }
+            None => (0, self.count),
         };
         let leaf = LeafRef {
             order,
+            count,
             fence: path.leaf().fence(),
             node: path.leaf(),
             alive: PhantomData,

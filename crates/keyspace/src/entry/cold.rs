@@ -58,10 +58,19 @@ impl ColdValue {
 }
 
 impl Entry {
-    /// Whether the value is in memory and of at least so many bytes, and may be in the log alone. A tree's
-    /// may not, and none whose items expire.
+    /// Whether the value is in memory and of at least so many bytes, and may be in the log alone as a whole.
+    /// A tree's may not, and none whose items expire.
     pub(crate) fn may_be_cold(self, least: usize) -> bool {
         !self.is_cold() && !self.is_tree() && !self.is_expiring() && self.value_len() >= least
+    }
+
+    /// Whether it may be a candidate for leaving memory: as a value of at least so many bytes, or as a tree
+    /// with leaves in memory.
+    pub(crate) fn may_leave(self, least: usize) -> bool {
+        match self.is_tree() {
+            true => self.tree().has_warm_leaves() && self.tree().logged().place().is_some(),
+            false => self.may_be_cold(least),
+        }
     }
 
     /// The same entry without its value, in place of this one; a large value to drop.

@@ -213,7 +213,7 @@ impl Index<'_> {
                 Candidates::All => true,
                 Candidates::Volatile => entry.expiry().is_some(),
                 Candidates::Resident => !entry.is_cold(),
-                Candidates::ResidentFrom(least) => entry.may_be_cold(least),
+                Candidates::ResidentFrom(least) => entry.may_leave(least),
             }
         };
         let stash = self.state.stash.iter().enumerate();

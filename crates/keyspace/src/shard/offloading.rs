@@ -5,6 +5,8 @@
 //! ghost is enough ([`EntryMut::is_asked_again`]), and who comes back while it lasts is not fresh. Anything
 //! else that comes back is as fresh as what was just made.
 //!
+//! Of a tree leaves go and come back, one by one: see [`super::leaves`].
+//!
 //! Whoever is about to read values of a shard *pins* it ([`Guard::pin`]) under the lock under which it saw
 //! that they are there. Until it has read them, and unpinned the shard ([`crate::Database::unpin`]), none of
 //! them goes.
@@ -18,7 +20,9 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::guard::Guard;
+use super::leaves::{LEAVES_AT_ONCE, Offloading};
 use super::view::EntryMut;
+use crate::collection::tree::Leaving;
 use crate::entry::{INLINE_VALUE_MAX, LogAddress, NewValue};
 use crate::evict::{COOL, HOT, random};
 use crate::index::Candidates;
@@ -29,17 +33,6 @@ use crate::large::LargeValue;
 const TRIES: usize = 8;
 const STAYING: usize = 4;
 const MISSES: usize = 8;
-
-/// What is to happen with a value that is the next to go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Offloading {
-    /// The log has it: it goes.
-    Goes,
-    /// It stays: others go before it.
-    Stays,
-    /// It goes soon, and nothing else before it.
-    Waits,
-}
 
 impl Guard<'_> {
     /// Whether a value of this shard is in the log alone.
@@ -61,12 +54,13 @@ impl Guard<'_> {
     }
 
     /// Lets up to `most` values leave memory, unless the shard is pinned. Of each that is the next to go
-    /// `decide` says what happens; it may note another address, and change nothing else. Returns how many
-    /// went, and whether one waits.
+    /// `decide` says what happens: of a tree's leaf, or of the whole value. It may note another address,
+    /// write the leaf, and change nothing else. Returns how many values and leaves went, and whether one
+    /// waits.
     pub fn offload(
         &mut self,
         most: usize,
-        mut decide: impl FnMut(&mut EntryMut<'_, '_>) -> Offloading,
+        mut decide: impl FnMut(&mut EntryMut<'_, '_>, Option<&Leaving>) -> Offloading,
     ) -> (usize, bool) {
         if self.cell.cold.pins.load(Acquire) > 0 {
             return (0, true);
@@ -74,7 +68,7 @@ impl Guard<'_> {
         self.prepare_eviction();
         let (mut gone, mut stayed, mut missed) = (0, 0, 0);
         for _ in 0..most * TRIES {
-            if gone == most || self.cell.len() == self.cell.cold().0 {
+            if gone >= most || self.cell.len() == self.cell.cold().0 {
                 break;
             }
             let of = if stayed < STAYING {
@@ -96,8 +90,20 @@ impl Guard<'_> {
                 slot,
                 hash,
             };
+            if entry.is_tree() {
+                let (left, waits) = entry.offload_leaves(LEAVES_AT_ONCE, &mut decide);
+                gone += left;
+                if waits {
+                    return (gone, true);
+                }
+                if left == 0 {
+                    self.index().set_heat(slot, HOT);
+                    stayed += 1;
+                }
+                continue;
+            }
             let decision = if entry.may_be_cold() {
-                decide(&mut entry)
+                decide(&mut entry, None)
             } else {
                 Offloading::Stays
             };

@@ -303,6 +303,17 @@ impl Guard<'_> {
         next.map(|place| place.0)
     }
 
+    /// Shows the keys whose value is a tree with leaves that are in the log alone. As
+    /// [`Guard::visit_cold`].
+    pub fn visit_cold_trees(&mut self, position: u64, visit: &mut dyn FnMut(&[u8])) -> Option<u64> {
+        let next = self.index().visit_home(Place(position), |_, entry| {
+            if entry.is_tree() && entry.tree().cold_leaves() > 0 {
+                visit(entry.key());
+            }
+        });
+        next.map(|place| place.0)
+    }
+
     /// Lets entries be as if they were not in the log, except those whose value is there alone: those of the
     /// bucket at `position`. As [`Guard::log_missing`].
     pub fn forget_log(&mut self, position: u64) -> Option<u64> {

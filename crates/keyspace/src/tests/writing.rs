@@ -240,7 +240,7 @@ impl Model {
                     self.keys.get_mut(&name).expect("in both").expiry = at;
                 }
             }
-            7 => drop(guard.offload(self.random.usize(..20), |_| Offloading::Goes)),
+            7 => drop(guard.offload(self.random.usize(..20), |_, _| Offloading::Goes)),
             8 => {
                 if self.look_at(&name).is_some() {
                     self.warm(&mut guard, key);

@@ -27,6 +27,15 @@ pub(super) fn parse_count(args: &Args<'_>, at: usize) -> Result<usize, Failure> 
     }
 }
 
+/// Cursor and count of a scan of a collection, if it has a cursor. The count may be larger than that which
+/// the scan finds: of options that are not what they seem to be.
+pub(super) fn of_scan(args: &Args<'_>) -> Option<(u64, usize)> {
+    let cursor = read(args.get(2))?;
+    let names = (3..args.len().max(1) - 1).filter(|&at| args.is(at, "COUNT"));
+    let counts = names.filter_map(|at| parse_count(args, at + 1).ok());
+    Some((cursor, counts.max().unwrap_or(COUNT).max(COUNT)))
+}
+
 /// Reads a cursor as C's `strtoul` would, because Redis does: nothing at all is 0, a minus counts down from
 /// 2^64, and a zero byte is the end. A cursor that is none of ours is harmless: every number means some place
 /// to go on from.

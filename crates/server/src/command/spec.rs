@@ -1,6 +1,10 @@
 //! How a command is described: one row per command, from which dispatch, COMMAND, HELP, ACL categories and
 //! documentation all derive.
 
+use keyspace::Kind;
+
+use super::prepare::leaves::Collections;
+pub(crate) use super::prepare::leaves::ItemsNeeded;
 use super::{Args, Context, Handled};
 
 /// What runs a command.
@@ -42,6 +46,9 @@ pub(crate) struct Spec {
     /// arguments. Where it does not, the value may be in the log alone; where it does, the handler finds it
     /// in memory.
     pub(crate) needs: fn(&Args<'_>, usize) -> bool,
+    /// Which items it needs of a collection whose value it needs. Leaves of a tree that have no others may be
+    /// in the log alone.
+    pub(crate) items: ItemsNeeded,
     /// What it does with a value that has a file of its own, without any of it in memory.
     pub(crate) large: LargeUse,
     pub(crate) subcommands: &'static [Spec],
@@ -105,6 +112,7 @@ impl Spec {
         secret: |_, _| false,
         elsewhere: |_| None,
         needs: |_, _| true,
+        items: ItemsNeeded::All,
         large: LargeUse::NONE,
         subcommands: &[],
         handler: super::container,
@@ -229,6 +237,20 @@ pub(crate) enum Group {
     Server,
     Cluster,
     Transactions,
+}
+
+impl Group {
+    /// The collections whose items its commands use; of any other kind a command needs none to refuse it.
+    pub(crate) fn collections(self) -> Collections {
+        match self {
+            Group::String | Group::Bitmap => Collections::None,
+            Group::Hash => Collections::Of(Kind::Hash),
+            Group::Set => Collections::Of(Kind::Set),
+            // Some of its commands take sets, too.
+            Group::SortedSet => Collections::All,
+            _ => Collections::All,
+        }
+    }
 }
 
 /// A rule that finds some of a command's keys.

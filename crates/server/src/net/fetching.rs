@@ -75,7 +75,7 @@ impl Reads {
         if !poller.reads_files() {
             return None;
         }
-        let located = server.persistence.locate(&wanted.key, wanted.value)?;
+        let located = server.persistence.locate(wanted.sought())?;
         let file = located.file()?;
         let buffer = vec![0; located.bytes()];
         let token = self.free.pop().unwrap_or_else(|| {
@@ -131,7 +131,7 @@ impl Worker {
         let reading = &self.server.persistence.reading;
         let value = result.ok().and_then(|count| {
             buffer.truncate(count);
-            reading.value_of(&located, buffer, &wanted.key, wanted.value)
+            reading.value_of(&located, buffer, wanted.sought())
         });
         let Some(value) = value else {
             return fetch.leave_to_threads(vec![at]);
@@ -163,7 +163,7 @@ impl Worker {
                     arrived.push(Arrived { wanted, value });
                 }
                 Some(Ok(Some(value))) => {
-                    store.warm(wanted.db, wanted.key(), wanted.value, value);
+                    failure = store.give_back(wanted, value).err().or(failure);
                 }
                 Some(Err(problem)) => failure = Some(problem),
                 // It has another address now: the command finds out when it is tried again.

@@ -218,8 +218,8 @@ impl Worker {
         if !self.paused.is_empty() {
             if let Some((end, _)) = self.server.pause.until(self.now) {
                 until = until.min(end + 1);
-            } else if self.server.memory.is_near() {
-                // Who is held back may wait for room.
+            } else {
+                // Who is held back may wait for room: for as much as makes memory short, or for less.
                 until = until.min(self.now + ROOM_RETRY_MS);
             }
         }

@@ -9,8 +9,13 @@ use ferrite_log::{DbId, Log};
 use keyspace::{ColdValue, Database, Key, ShardId, Turn};
 
 use super::warming::give_back;
-use crate::limits::{BEGIN_BUCKETS, BRING_BACK_SWEEP, READ_LOOKS, READ_NAP, WARMING_LOOK};
-use crate::persistence::Durable;
+use crate::limits::{
+    BEGIN_BUCKETS, BRING_BACK_SWEEP, BRING_LEAVES, READ_LOOKS, READ_NAP, WARMING_LOOK,
+};
+use crate::persistence::{Durable, Sought, instance_key};
+use crate::request::Failure;
+
+const LOST: &str = "a value is not where the log is said to have it";
 
 /// Key of a shard whose value is only in the log.
 type Missing = (Vec<u8>, ColdValue);
@@ -23,6 +28,7 @@ pub(crate) fn check_room(server: &Durable, turn: &Turn<'_>) -> Result<(), String
     let databases = (0..server.keyspace.databases())
         .filter_map(|number| server.keyspace.existing(turn, number));
     let bytes: usize = databases.map(|database| database.cold().1).sum();
+    let bytes = bytes + server.offload.leaves.bytes() as usize;
     if bytes == 0 || server.memory.has_room(bytes as u64) {
         return Ok(());
     }
@@ -64,9 +70,83 @@ pub(super) fn bring_back(server: &Durable) -> Result<(), String> {
                     bring_one(server, &mut turn, id, &key, cold)?;
                 }
             }
+            bring_leaves(server, &mut turn, id, ShardId(shard))?;
         }
     }
     Ok(())
+}
+
+/// Loads the leaves of the trees of a shard.
+fn bring_leaves(
+    server: &Durable,
+    turn: &mut Turn<'_>,
+    id: DbId,
+    shard: ShardId,
+) -> Result<(), String> {
+    let mut position = Some(0);
+    while let Some(at) = position {
+        if server.offload.leaves.count() == 0 {
+            return Ok(());
+        }
+        let mut keys = Vec::new();
+        turn.enter();
+        position = database_of(server, turn, id).and_then(|database| {
+            let mut guard = database.lock_shard(shard, 0);
+            (0..BEGIN_BUCKETS).try_fold(at, |at, _| {
+                guard.visit_cold_trees(at, &mut |key| keys.push(key.to_vec()))
+            })
+        });
+        turn.leave();
+        for key in keys {
+            bring_tree(server, turn, id, &key)?;
+        }
+    }
+    Ok(())
+}
+
+/// Loads the leaves of the tree of a key, some at a time.
+fn bring_tree(server: &Durable, turn: &mut Turn<'_>, id: DbId, key: &[u8]) -> Result<(), String> {
+    let text = |failure: Failure| String::from_utf8_lossy(&failure.0).into_owned();
+    let hash = server.keyspace.hash(key);
+    let key = Key { bytes: key, hash };
+    let mut misses = 0;
+    while misses < READ_LOOKS {
+        turn.enter();
+        let missing = database_of(server, turn, id).and_then(|database| {
+            let mut guard = database.lock(hash, 0);
+            let entry = guard.find(key)?;
+            let tree = entry.tree()?;
+            let (instance, _) = tree.logged().place()?;
+            let bases: Vec<_> = tree.cold_records().take(BRING_LEAVES).collect();
+            Some((instance, bases))
+        });
+        turn.leave();
+        let Some((instance, bases)) = missing.filter(|(_, bases)| !bases.is_empty()) else {
+            return Ok(());
+        };
+        for base in bases {
+            check(server, base.share.into())?;
+            let sought = &instance_key(instance);
+            let read = server.persistence.read_cold(Sought::leaf(sought, base));
+            let Some(contents) = read.map_err(text)? else {
+                // Its record is about to be written.
+                misses += 1;
+                std::thread::sleep(READ_NAP);
+                break;
+            };
+            turn.enter();
+            let warmed = database_of(server, turn, id).map_or(Ok(false), |database| {
+                let mut guard = database.lock(hash, 0);
+                let entry = guard.find(key);
+                entry.map_or(Ok(false), |mut entry| {
+                    entry.warm_leaf(instance, base.at, &contents)
+                })
+            });
+            turn.leave();
+            warmed.map_err(|damage| text(damage.into()))?;
+        }
+    }
+    Err(LOST.into())
 }
 
 fn cold_keys(server: &Durable, turn: &mut Turn<'_>) -> usize {
@@ -144,7 +224,7 @@ fn bring_one(
     let key = Key { bytes: key, hash };
     for _ in 0..READ_LOOKS {
         check(server, cold.len)?;
-        let read = server.persistence.read_cold(key.bytes, cold);
+        let read = server.persistence.read_cold(Sought::value(key.bytes, cold));
         let read = read.map_err(|failure| String::from_utf8_lossy(&failure.0).into_owned())?;
         let is_there = read.is_some();
         turn.enter();
@@ -165,5 +245,5 @@ fn bring_one(
             std::thread::sleep(READ_NAP);
         }
     }
-    Err("a value is not where the log is said to have it".into())
+    Err(LOST.into())
 }

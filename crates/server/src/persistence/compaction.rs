@@ -313,8 +313,13 @@ fn relocate_instance(
             _ => unreachable!("a record that is moved has its contents"),
         };
         // What makes no sense is of no use to a start either.
-        done.unwrap_or(true)
+        (done.unwrap_or(true), tree.cold_leaves() > 0)
     });
     bury(appender, &lost);
+    if let Some((_, true)) = done {
+        // Readers of a leaf that is in the log alone have to wait until its record is written.
+        appender.commit();
+    }
+    let done = done.map(|(is_done, _)| is_done);
     done.unwrap_or(true)
 }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ferrite_log::{Appender, DbId, Lsn, Tag};
+use ferrite_log::{Address, Appender, DbId, Lsn, Tag};
 use keyspace::collection::Base;
 use keyspace::collection::any::Collection;
 use keyspace::collection::log::ledger::Ledger;
@@ -19,6 +19,7 @@ use keyspace::{Guard, Key};
 use parking_lot::Mutex;
 
 use super::journal::tag_of;
+use crate::shared::ColdLeaves;
 
 /// Parts of the table, each with a lock.
 const PARTS: usize = 16;
@@ -59,12 +60,14 @@ pub(crate) struct Instances {
     owners: [Mutex<HashMap<u64, Owner>>; PARTS],
     /// Reports records on which no leaf rests any more; `None` without a log.
     lost: Arc<Mutex<Option<Appender>>>,
+    cold: Arc<ColdLeaves>,
 }
 
 impl Instances {
     /// `lost` reports dead records.
-    pub(super) fn new(lost: Arc<Mutex<Option<Appender>>>) -> Instances {
+    pub(super) fn new(lost: Arc<Mutex<Option<Appender>>>, cold: &Arc<ColdLeaves>) -> Instances {
         Instances {
+            cold: Arc::clone(cold),
             last: AtomicU64::new(0),
             owners: Default::default(),
             lost,
@@ -164,6 +167,10 @@ impl Ledger for Instances {
     fn gone(&self, instance: u64) {
         self.part(instance).lock().remove(&instance);
     }
+
+    fn cold(&self, leaves: i64, bytes: i64) {
+        self.cold.add(leaves, bytes);
+    }
 }
 
 /// Appends a leaf record. Returns what its leaf rests on.
@@ -179,10 +186,24 @@ pub(super) fn write_leaf(
     Base { at, share }
 }
 
+/// The number of an instance as its records have it in place of a key.
+pub(crate) fn instance_key(instance: u64) -> [u8; 8] {
+    instance.to_le_bytes()
+}
+
 /// Bytes of a leaf record in the log, by the bytes of its contents.
 pub(super) fn leaf_share(contents: usize) -> u32 {
     let bytes = u32::try_from(Appender::leaf_bytes(contents));
     bytes.expect("a record has less than 4 GiB")
+}
+
+/// Whether the record on which a leaf rests can be read.
+pub(super) fn is_written(appender: &Appender, base: Base) -> bool {
+    let address = Address::from_bits(base.at);
+    // The share of a leaf that is all of its record is that record's length.
+    let contents = u64::from(base.share) - Appender::leaf_bytes(0);
+    let key = size_of::<u64>();
+    address.is_some_and(|address| appender.is_written(address, key, contents as usize))
 }
 
 /// Reports records on which no leaf rests any more.

@@ -52,6 +52,7 @@ use crate::limits::{
 };
 use crate::persistence::journal::{Journal, stored, tag_as};
 use crate::request::Failure;
+use crate::shared::ColdLeaves;
 use crate::shared::gate::Closed;
 
 pub(crate) use again::AgainError;
@@ -63,9 +64,10 @@ pub(crate) use redis_files::{Found, find};
 pub(crate) use bring_back::check_room;
 use compaction::Relocator;
 use instances::Instances;
+pub(crate) use instances::instance_key;
 pub(crate) use place::tell;
-pub(crate) use reading::NOT_THERE;
 use reading::Reading;
+pub(crate) use reading::{NOT_THERE, Sought};
 pub(crate) use relief::Relief;
 use replay::{Loader, Unfinished};
 pub(crate) use switch::{Phase, forget_incomplete};
@@ -100,7 +102,7 @@ pub(crate) struct Persistence {
 }
 
 impl Persistence {
-    pub(crate) fn new(databases: usize) -> Persistence {
+    pub(crate) fn new(databases: usize, cold: &Arc<ColdLeaves>) -> Persistence {
         // Database numbers have two bytes in the log and for clients.
         let number = |db: usize| u16::try_from(db).unwrap_or(u16::MAX);
         let lost = Arc::<Mutex<_>>::default();
@@ -116,7 +118,7 @@ impl Persistence {
             ids: (0..databases)
                 .map(|db| AtomicU16::new(number(db)))
                 .collect(),
-            instances: Arc::new(Instances::new(Arc::clone(&lost))),
+            instances: Arc::new(Instances::new(Arc::clone(&lost), cold)),
             lost,
             reading: Reading::default(),
             warming: Warming::default(),

@@ -1,22 +1,76 @@
 //! Reads of values from the log.
 
 use std::borrow::Cow;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use ferrite_log::{
     Address, Blob, BlobStore, BlobStream, FoundValue, Hold, Located, Log, ValueReader,
 };
-use keyspace::{ColdValue, EntryRef, LargeValue, Stored};
+use keyspace::collection::Base;
+use keyspace::{ColdValue, EntryRef, LargeValue, LogAddress, Stored};
 use parking_lot::RwLock;
 
 use super::Persistence;
+use super::instances::{instance_key, leaf_share};
 use crate::limits::{READ_LOOKS, READ_NAP};
 use crate::request::Failure;
 
 /// Error reply for a value that is missing at its address.
 pub(crate) const NOT_THERE: Failure =
     Failure::of("IOERR a value is not where the log is said to have it");
+
+/// Record of the log that is read for a value, or for a leaf of a tree.
+#[derive(Clone, Copy)]
+pub(crate) struct Sought<'k> {
+    /// Key in the record.
+    key: &'k [u8],
+    at: LogAddress,
+    len: Length,
+}
+
+#[derive(Clone, Copy)]
+enum Length {
+    /// Bytes of the value.
+    Value(u64),
+    /// Bytes of the record of the leaf in the log.
+    Leaf(u32),
+}
+
+impl<'k> Sought<'k> {
+    /// The record of the value of a key.
+    pub(crate) fn value(key: &'k [u8], value: ColdValue) -> Sought<'k> {
+        let (at, len) = (value.address, Length::Value(value.len));
+        Sought { key, at, len }
+    }
+
+    /// The record on which a leaf of an instance rests; `instance` as [`instance_key`] has it.
+    pub(crate) fn leaf(instance: &'k [u8; 8], base: Base) -> Sought<'k> {
+        let at = NonZeroU64::new(base.at).expect("a cold leaf rests on a record");
+        Sought {
+            key: instance,
+            at: LogAddress(at),
+            len: Length::Leaf(base.share),
+        }
+    }
+
+    /// Bytes of the value, or a few more.
+    fn len(self) -> u64 {
+        match self.len {
+            Length::Value(len) => len,
+            Length::Leaf(bytes) => bytes.into(),
+        }
+    }
+
+    /// Whether the contents of the record have the expected length.
+    fn fits(self, contents: usize) -> bool {
+        match self.len {
+            Length::Value(len) => contents as u64 == len,
+            Length::Leaf(bytes) => leaf_share(contents) == bytes,
+        }
+    }
+}
 
 /// Reader of the log, and its counters.
 #[derive(Default)]
@@ -75,14 +129,13 @@ impl Reading {
         &self,
         located: &Located,
         record: Vec<u8>,
-        key: &[u8],
-        value: ColdValue,
+        sought: Sought<'_>,
     ) -> Option<LargeValue> {
-        let bytes = located.value(record, key)?;
-        if bytes.len() as u64 != value.len {
+        let bytes = located.value(record, sought.key)?;
+        if !sought.fits(bytes.len()) {
             return None;
         }
-        self.bytes.fetch_add(value.len, Relaxed);
+        self.bytes.fetch_add(bytes.len() as u64, Relaxed);
         Some(LargeValue::new(bytes.into()))
     }
 }
@@ -93,31 +146,28 @@ impl Persistence {
     ///
     /// # Errors
     /// The value is damaged or unreadable; the text has place and reason.
-    pub(crate) fn read_cold(
-        &self,
-        key: &[u8],
-        value: ColdValue,
-    ) -> Result<Option<LargeValue>, Failure> {
-        self.read_held(key, value, None)
+    pub(crate) fn read_cold(&self, sought: Sought<'_>) -> Result<Option<LargeValue>, Failure> {
+        self.read_held(sought, None)
     }
 
     /// Location of a value without a file of its own, for another reader.
-    pub(crate) fn locate(&self, key: &[u8], value: ColdValue) -> Option<Located> {
-        let address = Address::from_bits(value.address.0.get())?;
+    pub(crate) fn locate(&self, sought: Sought<'_>) -> Option<Located> {
+        let address = Address::from_bits(sought.at.0.get())?;
         if address.is_blob() {
             return None;
         }
         let reader = self.reading.reader.try_read()?;
-        reader.as_ref()?.locate(address.lsn(), key, value.len)
+        let (lsn, len) = (address.lsn(), sought.len());
+        reader.as_ref()?.locate(lsn, sought.key, len)
     }
 
     /// [`Persistence::read_cold`] without blocking: `None` if the disk would have to be read, and in every
     /// other case without a value.
-    pub(crate) fn read_cached(&self, key: &[u8], value: ColdValue) -> Option<LargeValue> {
+    pub(crate) fn read_cached(&self, sought: Sought<'_>) -> Option<LargeValue> {
         let began = sys::clock::ticks();
-        let located = self.locate(key, value)?;
+        let located = self.locate(sought)?;
         let record = located.read_cached()?;
-        let read = self.reading.value_of(&located, record, key, value)?;
+        let read = self.reading.value_of(&located, record, sought)?;
         let ticks = sys::clock::ticks().saturating_sub(began);
         let ns = sys::clock::ticks_to_ns(ticks);
         self.reading.cached_ns.fetch_add(ns, Relaxed);
@@ -131,16 +181,15 @@ impl Persistence {
     /// As [`Persistence::read_cold`].
     pub(crate) fn read_held(
         &self,
-        key: &[u8],
-        value: ColdValue,
+        sought: Sought<'_>,
         hold: Option<&Hold>,
     ) -> Result<Option<LargeValue>, Failure> {
         let reading = &self.reading;
         let began = sys::clock::ticks();
-        let read = self.read_record(key, value, hold);
+        let read = self.read_record(sought, hold);
         read.inspect(|_| {
             reading.note_wait(began);
-            reading.bytes.fetch_add(value.len, Relaxed);
+            reading.bytes.fetch_add(sought.len(), Relaxed);
         })
         .map_err(|problem| {
             reading.failures.fetch_add(1, Relaxed);
@@ -156,12 +205,11 @@ impl Persistence {
     /// As [`Persistence::read_cold`]; or the record is not written in time.
     pub(crate) fn read_settled(
         &self,
-        key: &[u8],
-        value: ColdValue,
+        sought: Sought<'_>,
         hold: Option<&Hold>,
     ) -> Result<LargeValue, Failure> {
         for _ in 0..READ_LOOKS {
-            if let Some(value) = self.read_held(key, value, hold)? {
+            if let Some(value) = self.read_held(sought, hold)? {
                 return Ok(value);
             }
             std::thread::sleep(READ_NAP);
@@ -228,8 +276,7 @@ impl Persistence {
 
     fn read_record(
         &self,
-        key: &[u8],
-        value: ColdValue,
+        sought: Sought<'_>,
         hold: Option<&Hold>,
     ) -> Result<Option<LargeValue>, String> {
         let reader = self.reading.reader.read();
@@ -237,7 +284,7 @@ impl Persistence {
         let Some(reader) = reader.as_ref() else {
             return Ok(None);
         };
-        let address = Address::from_bits(value.address.0.get());
+        let address = Address::from_bits(sought.at.0.get());
         let address = address.ok_or("the value has no address")?;
         if address.is_blob()
             && let Some(blob) = reader.blob_at(address.lsn())
@@ -246,19 +293,33 @@ impl Persistence {
             let bytes = bytes.map_err(|error| error.to_string())?;
             return Ok(Some(LargeValue::new(bytes.into())));
         }
+        let (lsn, len) = (address.lsn(), sought.len());
         let read = match hold {
-            Some(hold) => hold.read(reader, address.lsn(), key, value.len),
-            None => reader.read(address.lsn(), key, value.len),
+            Some(hold) => hold.read(reader, lsn, sought.key, len),
+            None => reader.read(lsn, sought.key, len),
         };
         match read.map_err(|error| error.to_string())? {
-            Some(bytes) if bytes.len() as u64 != value.len => Err(format!(
-                "the record at {} has {} bytes in the place of {}",
-                address.lsn().get(),
+            Some(bytes) if !sought.fits(bytes.len()) => Err(format!(
+                "the record at {} has {} bytes in the place of {len}",
+                lsn.get(),
                 bytes.len(),
-                value.len
             )),
             found => Ok(found.map(|bytes| LargeValue::new(bytes.into()))),
         }
+    }
+
+    /// Contents of the record on which a leaf of an instance rests. The shard is locked, or the records are
+    /// held. Blocks on the disk.
+    ///
+    /// # Errors
+    /// The record is unreadable.
+    pub(crate) fn leaf_now(
+        &self,
+        instance: u64,
+        base: Base,
+        hold: Option<&Hold>,
+    ) -> Result<LargeValue, Failure> {
+        self.read_settled(Sought::leaf(&instance_key(instance), base), hold)
     }
 
     /// Value of an entry, from memory or from the log. The shard is locked, so the entry's address is
@@ -273,7 +334,7 @@ impl Persistence {
                 Stored::Large(large) => large.bytes(),
             }));
         };
-        let value = self.read_settled(entry.key(), cold, None)?;
+        let value = self.read_settled(Sought::value(entry.key(), cold), None)?;
         Ok(Cow::Owned(value.to_vec()))
     }
 }
@@ -288,12 +349,12 @@ mod tests {
 
     #[test]
     fn a_read_after_the_log_was_closed_finds_nothing_and_is_no_failure() {
-        let persistence = Persistence::new(1);
+        let persistence = Persistence::new(1, &Arc::default());
         let value = ColdValue {
             address: LogAddress(NonZeroU64::MAX),
             len: 100,
         };
-        let read = persistence.read_cold(b"key", value);
+        let read = persistence.read_cold(Sought::value(b"key", value));
         assert!(matches!(read, Ok(None)));
         assert_eq!(persistence.reading.failures.load(Relaxed), 0);
     }

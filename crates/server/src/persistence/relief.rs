@@ -10,6 +10,7 @@ use ferrite_log::{Appender, DbId};
 use keyspace::{Offloading, ShardId, Turn};
 use parking_lot::Mutex;
 
+use super::instances::is_written;
 use super::switch::{ensure, log_some};
 use crate::config::Setting;
 use crate::limits::{PACK_SHARE, RELIEF_PASSES, RELIEF_SHARE};
@@ -129,7 +130,16 @@ impl Relief<'_> {
             for &shard in shards {
                 let most = database.shard_resident(shard);
                 let mut guard = database.lock_shard(shard, sys::clock::realtime_ms());
-                guard.offload(most, |entry| {
+                guard.offload(most, |entry, leaf| {
+                    if let Some(leaf) = leaf {
+                        let record = leaf.record.zip(appender);
+                        return match record {
+                            Some((base, appender)) if is_written(appender, base) => {
+                                Offloading::Goes
+                            }
+                            _ => Offloading::Stays,
+                        };
+                    }
                     let (key, value) = (entry.key().bytes.len(), entry.value_len());
                     match (address_of(entry), appender) {
                         (Some(address), Some(appender))

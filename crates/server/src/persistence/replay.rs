@@ -219,7 +219,7 @@ impl Loader {
             self.barren.fetch_sub(1, Relaxed);
             return;
         }
-        let (gone, _) = guard.offload(came, |entry| match address_of(entry) {
+        let (gone, _) = guard.offload(came, |entry, _| match address_of(entry) {
             Some(address) if !address.is_patched() && !address.is_blob() => Offloading::Goes,
             _ => Offloading::Stays,
         });

@@ -274,7 +274,7 @@ impl Persistence {
 fn have_all_back(server: &'static Durable) -> Result<Exclusive<'static>, String> {
     for _ in 0..BRING_BACK_LOOKS {
         let alone = alone_with_log(server, || alone_between_turns(server))?;
-        if !server.keyspace.has_cold(&alone) {
+        if !server.has_cold(&alone) {
             return Ok(alone);
         }
         drop(alone);

@@ -3,11 +3,20 @@
 
 use std::borrow::Cow;
 
+use keyspace::collection::run::Damage;
+
 use crate::limits::ERROR_ECHO_BYTES;
 
 /// Error reply, without the leading `-`. It may contain bytes of a request that are not UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure(pub(crate) Cow<'static, [u8]>);
+
+impl From<Damage> for Failure {
+    fn from(damage: Damage) -> Failure {
+        let text = format!("IOERR a part of a collection in the log makes no sense ({damage:?})");
+        Failure::new(text)
+    }
+}
 
 impl Failure {
     /// Constant text.

@@ -258,7 +258,8 @@ fn build(
         charge: sys::memory::charge,
     });
     keyspace.set_logged(settings.flag(Setting::AppendOnly));
-    let persistence = Persistence::new(keyspace.databases());
+    let offload = Offload::default();
+    let persistence = Persistence::new(keyspace.databases(), &offload.leaves);
     let shared = Shared {
         settings,
         config_file,
@@ -273,7 +274,7 @@ fn build(
         errors: ErrorStats::default(),
         totals: Totals::default(),
         memory: Budget::default(),
-        offload: Offload::default(),
+        offload,
         gate: Gate::default(),
         control: Waker::new().map_err(failed)?,
         http: Waker::new().map_err(failed)?,

@@ -35,7 +35,7 @@ use logins::Logins;
 use memory::Budget;
 
 pub(crate) use mailbox::{Mailboxes, Message, WorkerHandle};
-pub(crate) use offload::Offload;
+pub(crate) use offload::{ColdLeaves, Offload};
 pub(crate) use pause::{Pause, PauseKind};
 pub(crate) use totals::Totals;
 pub(crate) use waits::{Outcome, WaitNumbers};

@@ -3,16 +3,45 @@
 //! Under `maxmemory-policy offload` values leave memory. A value with a file of its own may be only in the
 //! log under every policy. [`Offload::is_on`] changes while no worker is inside a turn.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use keyspace::Exclusive;
 
 use super::Shared;
 use crate::config::Setting;
 
+/// Leaves of trees that are only in the log.
+#[derive(Default)]
+pub(crate) struct ColdLeaves {
+    leaves: AtomicI64,
+    bytes: AtomicI64,
+}
+
+impl ColdLeaves {
+    /// Counts so many more, or fewer, and the bytes of their records.
+    pub(crate) fn add(&self, leaves: i64, bytes: i64) {
+        if leaves != 0 {
+            self.leaves.fetch_add(leaves, Relaxed);
+            self.bytes.fetch_add(bytes, Relaxed);
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.leaves.load(Relaxed).max(0) as u64
+    }
+
+    /// Bytes of their records.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Relaxed).max(0) as u64
+    }
+}
+
 /// State of offloading.
 #[derive(Default)]
 pub(crate) struct Offload {
+    pub(crate) leaves: Arc<ColdLeaves>,
     is_on: AtomicBool,
     /// Whether large values may be only in the log.
     expects_large: AtomicBool,
@@ -103,12 +132,16 @@ impl Shared {
         self.apply_eviction_settings();
     }
 
+    /// Whether values, or leaves of trees, are only in the log.
+    pub(crate) fn has_cold(&self, alone: &Exclusive<'_>) -> bool {
+        self.keyspace.has_cold(alone) || self.offload.leaves.count() > 0
+    }
+
     /// Stops offloading until memory is nearly used up, if all values are in memory. Returns whether it has
     /// stopped.
     pub(crate) fn end_offloading(&self) -> bool {
         let alone = self.keyspace.turns().exclusive();
-        let has_cold = self.keyspace.has_cold(&alone);
-        if has_cold || self.offload.is_asked.load(Relaxed) {
+        if self.has_cold(&alone) || self.offload.is_asked.load(Relaxed) {
             return false;
         }
         self.offload.is_offloading.store(false, Relaxed);

@@ -1,18 +1,30 @@
 //! Values on their way between memory and the log.
 
-use keyspace::{ColdValue, Key, LargeValue, ShardId};
+use keyspace::collection::Base;
+use keyspace::collection::any::Collection;
+use keyspace::collection::tree::Leaving;
+use keyspace::{ColdValue, EntryMut, Key, LargeValue, ShardId};
 
 use super::{Entry, Shard, Store};
 use crate::limits::{EVICT_PACKS, OFFLOAD_LOOKS, OFFLOAD_NAP, PACK_SHARE, READ_LOOKS, READ_NAP};
-use crate::persistence::NOT_THERE;
 use crate::persistence::journal::address_of;
+use crate::persistence::{NOT_THERE, Sought, instance_key};
 use crate::request::Failure;
+use crate::values::cold::Wanted;
 
 impl Store<'_> {
     /// Where the value of a key of a database is, if it is in the log alone.
     pub(crate) fn cold_in(&self, db: usize, key: Key<'_>) -> Option<ColdValue> {
         let mut shard = self.lock_in(db, key);
         shard.find(key).and_then(|entry| entry.cold())
+    }
+
+    /// How many leaves of the value of a key of a database are in the log alone.
+    pub(crate) fn cold_leaves_in(&self, db: usize, key: Key<'_>) -> usize {
+        let mut shard = self.lock_in(db, key);
+        let entry = shard.find(key);
+        let tree = entry.as_ref().and_then(|entry| entry.tree());
+        tree.map_or(0, Collection::cold_leaves)
     }
 
     /// Brings the value of a key of a database back on the spot, if it is in the log alone.
@@ -24,7 +36,7 @@ impl Store<'_> {
             let Some(cold) = self.cold_in(db, key) else {
                 return Ok(());
             };
-            match self.persistence.read_cold(key.bytes, cold)? {
+            match self.persistence.read_cold(Sought::value(key.bytes, cold))? {
                 Some(value) => self.warm(db, key, cold, value),
                 // It has another address now, or one that is about to be written.
                 None => std::thread::sleep(READ_NAP),
@@ -39,6 +51,82 @@ impl Store<'_> {
         if let Some(entry) = shard.guard.find(key) {
             entry.warm(from.address, value);
         }
+    }
+
+    /// Gives what was read back to its entry, unless that has something else by now.
+    ///
+    /// # Errors
+    /// The record of a leaf makes no sense.
+    pub(crate) fn give_back(&self, wanted: &Wanted, value: LargeValue) -> Result<(), Failure> {
+        let (db, key) = (wanted.db, wanted.key());
+        let Some(instance) = wanted.instance else {
+            self.warm(db, key, wanted.value, value);
+            return Ok(());
+        };
+        let at = wanted.value.address.0.get();
+        self.warm_leaf(db, key, (u64::from_le_bytes(instance), at), &value)
+    }
+
+    fn warm_leaf(
+        &self,
+        db: usize,
+        key: Key<'_>,
+        (instance, at): (u64, u64),
+        contents: &[u8],
+    ) -> Result<(), Failure> {
+        let mut shard = self.lock_in(db, key);
+        let warmed = match shard.guard.find(key) {
+            Some(mut entry) => entry.warm_leaf(instance, at, contents),
+            None => return Ok(()),
+        };
+        drop(shard);
+        warmed.map(|_| ()).map_err(|damage| {
+            let text = format!("IOERR the record at {at} is no leaf of a collection ({damage:?})");
+            log::error!("{}", &text[6..]);
+            Failure::new(text)
+        })
+    }
+
+    /// Brings leaves of the tree of a key back on the spot, as long as `which` names some.
+    ///
+    /// # Errors
+    /// One of them cannot be read.
+    pub(crate) fn bring_leaves_back(
+        &self,
+        db: usize,
+        key: Key<'_>,
+        which: impl Fn(&Collection) -> Vec<Base>,
+    ) -> Result<(), Failure> {
+        for _ in 0..READ_LOOKS {
+            let (instance, bases) = {
+                let mut shard = self.lock_in(db, key);
+                let entry = shard.guard.find(key);
+                match entry.as_ref().and_then(|entry| entry.tree()) {
+                    Some(tree) if tree.cold_leaves() > 0 => {
+                        let place = tree.logged().place();
+                        let (instance, _) = place.expect("a tree with cold leaves is in the log");
+                        (instance, which(tree))
+                    }
+                    _ => return Ok(()),
+                }
+            };
+            if bases.is_empty() {
+                return Ok(());
+            }
+            let mut has_moved = false;
+            for base in bases {
+                let sought = &instance_key(instance);
+                match self.persistence.read_cold(Sought::leaf(sought, base))? {
+                    Some(contents) => self.warm_leaf(db, key, (instance, base.at), &contents)?,
+                    None => has_moved = true,
+                }
+            }
+            if has_moved {
+                // It has another address now, or one that is about to be written.
+                std::thread::sleep(READ_NAP);
+            }
+        }
+        Err(NOT_THERE)
     }
 
     /// Entries of a shard whose value is in memory; `None` if the database was never used.
@@ -58,7 +146,7 @@ impl Store<'_> {
             return Some((0, false));
         };
         let mut guard = database.try_lock_shard(shard, self.now)?;
-        let (gone, waits) = guard.offload(most, |entry| journal.offloads(entry));
+        let (gone, waits) = guard.offload(most, |entry, leaf| journal.offloads(entry, leaf));
         self.stats.offloaded.add(gone as u64);
         for _ in 0..EVICT_PACKS {
             if !guard.pack(PACK_SHARE) {
@@ -87,10 +175,13 @@ impl Store<'_> {
         if let Some(mut entry) = database.lock(key.hash, self.now).find(key)
             && entry.cold().is_none()
         {
-            if !entry.may_be_cold() {
+            if entry.is_tree() {
+                entry.offload_all_leaves(|entry, leaf| journal.offloads(entry, leaf));
+            } else if !entry.may_be_cold() {
                 return false;
+            } else {
+                journal.offloads(&mut entry, None);
             }
-            journal.offloads(&mut entry);
         }
         journal.flush();
         // The log's thread writes what was handed over to it within a millisecond, if it can.
@@ -98,11 +189,25 @@ impl Store<'_> {
             let mut shard = self.lock_in(db, key);
             match shard.find(key) {
                 None => return false,
+                Some(mut entry) if entry.inner.is_tree() => {
+                    let decide = |entry: &mut EntryMut<'_, '_>, leaf: Option<&Leaving>| {
+                        journal.offloads(entry, leaf)
+                    };
+                    if !entry.inner.offload_all_leaves(decide) {
+                        return entry
+                            .inner
+                            .tree()
+                            .is_some_and(|tree| tree.cold_leaves() > 0);
+                    }
+                }
                 Some(entry) if entry.cold().is_some() => return true,
                 Some(entry) if journal.holds(&entry.inner) => return entry.inner.offload(),
                 Some(_) => {}
             }
             drop(shard);
+            // Of a tree as many leaves were written as there was space reserved for.
+            journal.flush();
+            journal.ensure_offloading();
             self.turn.pause(|| std::thread::sleep(OFFLOAD_NAP));
         }
         false
@@ -117,11 +222,25 @@ impl Shard<'_> {
     }
 }
 
+impl Shard<'_> {
+    /// Whether leaves of the value of a key are in the log alone.
+    pub(crate) fn has_cold_leaves(&mut self, key: Key<'_>) -> bool {
+        let entry = self.guard.find(key);
+        let tree = entry.as_ref().and_then(|entry| entry.tree());
+        tree.is_some_and(|tree| tree.cold_leaves() > 0)
+    }
+}
+
 impl Entry<'_, '_> {
     /// Where the value is if it is in the log alone.
     #[inline]
     pub(crate) fn cold(&self) -> Option<ColdValue> {
         self.inner.cold()
+    }
+
+    /// The value, if it is a tree.
+    pub(crate) fn tree(&self) -> Option<&Collection> {
+        self.inner.tree()
     }
 
     /// Gives the value back that was read from where it is.

@@ -337,7 +337,7 @@ impl Entry<'_, '_> {
     pub(crate) fn size(&self) -> Size {
         Size {
             memory: self.memory() as u64,
-            disk: self.inner.cold().map_or(0, |cold| cold.len),
+            ..Size::of(self.as_ref())
         }
     }
 

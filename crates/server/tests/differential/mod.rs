@@ -93,6 +93,7 @@ fn subject(threads: usize) -> Target {
         Some("redis") => Target::Redis,
         Some("cold") => Target::Cold { threads },
         Some("trees") => Target::Trees { threads },
+        Some("coldtrees") => Target::ColdTrees { threads },
         Some(other) => panic!("FERRITE_SUBJECT is `redis`, `cold`, `trees` or unset, not {other}"),
     }
 }
@@ -183,6 +184,12 @@ fn resp3_two_threads() {
 #[test]
 fn small_collections_are_trees() {
     compare_with(Target::Trees { threads: 2 }, Proto::Resp3, 3);
+}
+
+/// Their leaves are in the log alone whenever a command begins that uses them.
+#[test]
+fn small_collections_are_trees_in_the_log() {
+    compare_with(Target::ColdTrees { threads: 2 }, Proto::Resp3, 5);
 }
 
 /// The stream again, with somebody who listens to all that is published about keys.

@@ -29,13 +29,14 @@ use run::run_script;
 use script::Script;
 use support::{Proto, Server, Target};
 
-const TARGETS: [Target; 6] = [
+const TARGETS: [Target; 7] = [
     Target::Redis,
     Target::Ferrite { threads: 1 },
     Target::Ferrite { threads: 2 },
     Target::Logged { threads: 2 },
     Target::Synced { threads: 1 },
     Target::Cold { threads: 2 },
+    Target::ColdTrees { threads: 2 },
 ];
 const PROTOS: [Proto; 2] = [Proto::Resp2, Proto::Resp3];
 

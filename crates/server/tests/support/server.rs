@@ -54,6 +54,10 @@ pub(crate) enum Target {
     Trees {
         threads: usize,
     },
+    /// Both.
+    ColdTrees {
+        threads: usize,
+    },
 }
 
 impl fmt::Display for Target {
@@ -67,6 +71,7 @@ impl fmt::Display for Target {
             Target::Synced { threads } => write!(f, "synced{threads}"),
             Target::Cold { threads } => write!(f, "cold{threads}"),
             Target::Trees { threads } => write!(f, "trees{threads}"),
+            Target::ColdTrees { threads } => write!(f, "coldtrees{threads}"),
         }
     }
 }
@@ -75,7 +80,11 @@ impl Target {
     fn is_logged(self) -> bool {
         matches!(
             self,
-            Target::AsIs | Target::Logged { .. } | Target::Synced { .. } | Target::Cold { .. }
+            Target::AsIs
+                | Target::Logged { .. }
+                | Target::Synced { .. }
+                | Target::Cold { .. }
+                | Target::ColdTrees { .. }
         )
     }
 
@@ -110,7 +119,8 @@ impl Target {
             | Target::Logged { threads }
             | Target::Synced { threads }
             | Target::Cold { threads }
-            | Target::Trees { threads } => {
+            | Target::Trees { threads }
+            | Target::ColdTrees { threads } => {
                 let sync = match self {
                     Target::Synced { .. } => "always",
                     _ => "everysec",
@@ -342,6 +352,9 @@ impl Server {
                         let _ = match target {
                             Target::Cold { .. } => client.call(&["DEBUG", "OFFLOAD-ALL", "1"]),
                             Target::Trees { .. } => client.call(&["DEBUG", "SMALL-BYTES", "64"]),
+                            Target::ColdTrees { .. } => client
+                                .call(&["DEBUG", "SMALL-BYTES", "64"])
+                                .and_then(|_| client.call(&["DEBUG", "OFFLOAD-ALL", "1"])),
                             _ => Ok(Value::Null),
                         };
                         // Behind its end the server has forgotten it: connections of the test are spread over

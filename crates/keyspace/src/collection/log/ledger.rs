@@ -43,6 +43,9 @@ pub trait Ledger: Send + Sync {
 
     /// The tree of an instance is gone. [`Ledger::lost`] with all that its leaves rested on follows.
     fn gone(&self, instance: u64);
+
+    /// So many leaves more, or fewer, are in the log alone; so many bytes of records.
+    fn cold(&self, leaves: i64, bytes: i64);
 }
 
 /// The part of a tree that its log knows. It is read and changed while the shard of the tree is locked.
@@ -67,6 +70,12 @@ impl Logged {
     pub fn place(&self) -> Option<(u64, u16)> {
         let instance = self.instance.get();
         (instance != 0).then(|| (instance, self.database.get()))
+    }
+
+    /// The number of the instance; 0 as long as the leaves are not in the log.
+    #[inline]
+    pub(crate) fn instance(&self) -> u64 {
+        self.instance.get()
     }
 
     /// The leaves are in the log from here on, or are about to be.

@@ -29,6 +29,13 @@ pub enum Damage {
     Order,
 }
 
+impl From<Damage> for std::io::Error {
+    fn from(damage: Damage) -> std::io::Error {
+        let text = format!("a part of a collection makes no sense ({damage:?})");
+        std::io::Error::new(std::io::ErrorKind::InvalidData, text)
+    }
+}
+
 impl<'a> Run<'a> {
     /// A run from bytes of which nothing is known. Takes no more memory than twelve times theirs.
     pub fn check(bytes: &'a [u8]) -> Result<Run<'a>, Damage> {

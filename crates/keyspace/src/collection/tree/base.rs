@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::deadlines::Deadlines;
 use crate::collection::clones::{Clones, Frozen, free_all};
-use crate::collection::kind::LeafKind;
+use crate::collection::kind::{LeafKind, LeafPlace};
 use crate::collection::log::ledger::Logged;
 use crate::collection::node::{Base, Child, Node};
 use crate::collection::run::Run;
@@ -28,8 +28,10 @@ pub struct Tree<K> {
     pub(super) bytes: usize,
     /// Leaves that are cold.
     pub(super) cold: u32,
-    /// The order key from which on the next leaf to leave memory is looked for.
-    pub(super) hand: u128,
+    /// Bytes of their records.
+    cold_bytes: u64,
+    /// Where the next leaf to leave memory is looked for.
+    pub(super) hand: LeafPlace,
     /// When items expire, and where they are; none as long as no item does.
     pub(super) deadlines: Option<Box<Deadlines>>,
     /// Nodes are born in this version; clones are of earlier ones.
@@ -55,7 +57,8 @@ impl<K: LeafKind> Tree<K> {
             bytes,
             leaf_max: leaf_max as u16,
             cold: 0,
-            hand: 0,
+            cold_bytes: 0,
+            hand: LeafPlace::default(),
             deadlines: None,
             version: 1,
             clones: None,
@@ -108,6 +111,7 @@ impl<K: LeafKind> Tree<K> {
             root: self.root,
             height: self.height,
             count: self.count,
+            instance: self.logged.instance(),
             alive: PhantomData,
         }
     }
@@ -169,8 +173,22 @@ impl<K: LeafKind> Tree<K> {
     pub(super) fn new_cold_leaf(&mut self, of: Node) -> Node {
         let node = Node::cold_leaf(of, self.version);
         self.bytes += node.bytes();
-        self.cold += 1;
+        self.note_cold(node, 1);
         node
+    }
+
+    fn note_cold(&mut self, node: Node, by: i32) {
+        let bytes = i64::from(by) * i64::from(node.base().share);
+        self.cold = self.cold.wrapping_add_signed(by);
+        self.cold_bytes = self.cold_bytes.wrapping_add_signed(bytes);
+        if let Some(ledger) = self.logged.ledger() {
+            ledger.cold(by.into(), bytes);
+        }
+    }
+
+    /// Bytes of the records of leaves that are cold.
+    pub fn cold_bytes(&self) -> u64 {
+        self.cold_bytes
     }
 
     pub(super) fn new_inner(&mut self, children: &[Child]) -> Node {
@@ -182,7 +200,9 @@ impl<K: LeafKind> Tree<K> {
     /// Gives up a node that is no part of the tree any more.
     pub(super) fn give_up(&mut self, node: Node) {
         self.bytes -= node.bytes();
-        self.cold -= u32::from(node.is_cold());
+        if node.is_cold() {
+            self.note_cold(node, -1);
+        }
         match &self.clones {
             Some(clones) if node.birth() <= clones.newest() => clones.replace(node, self.version),
             // SAFETY: it is no part of the tree, and no clone is as old.
@@ -269,6 +289,7 @@ impl<K> Drop for Tree<K> {
     fn drop(&mut self) {
         if let Some(ledger) = self.logged.ledger() {
             ledger.gone(self.logged.place().map_or(0, |(instance, _)| instance));
+            ledger.cold(-i64::from(self.cold), -(self.cold_bytes as i64));
             let mut bases = std::mem::take(&mut self.lost);
             collect_bases(self.root, self.height, &mut bases);
             ledger.lost(&mut bases.into_iter());

@@ -2,8 +2,7 @@
 //!
 //! Of a cold leaf there remains a node without a run, with its fence and the record that it rests on. Ranges
 //! and counts stay, so nothing else in the tree changes. Before items are read or changed, the leaves that
-//! cover them have to be in memory ([`Tree::warm`]): to read the items of a cold leaf is a panic. The server
-//! does not let leaves leave memory yet.
+//! cover them have to be in memory ([`Tree::warm`]): to read the items of a cold leaf is a panic.
 //!
 //! ```text
 //!  in memory, changed  -- write (the record is all that it is) -->  in memory, whole
@@ -18,26 +17,40 @@
 //! 2. A cold leaf has no items that expire.
 //! 3. A leaf is not merged with a cold neighbour.
 //! 4. A leaf that a living clone sees stays in memory. A clone of a tree with cold leaves does not learn
-//!    where their records go when compaction moves them. So all leaves that a clone is to read are in memory
-//!    when it is taken.
+//!    where their records go when compaction moves them. So its reader keeps the records in place
+//!    ([`View::try_each`](crate::collection::view::View::try_each)), or all leaves that it is to read are in
+//!    memory when it is taken.
+//! 5. Leaves of a list stay in memory: what waits for an element is given one on the spot.
 //!
 //! Which leaf is the next to leave is decided as with a clock: a hand goes from leaf to leaf, and passes
 //! those that were used since it came by.
+//!
+//! The ledger of the tree hears how many leaves are cold.
 
 use super::base::Tree;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
-use crate::collection::kind::{Edge, LeafKind};
+use crate::collection::kind::{Edge, LeafKind, LeafPlace};
 use crate::collection::log::leaf::LeafRecord;
-use crate::collection::node::{Base, Node};
+use crate::collection::node::{Base, Child, Node};
 use crate::collection::run::{Damage, EXPIRING, Item};
+use crate::collection::view::LeafRef;
 
 /// A leaf that may leave memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Leaving {
-    /// The order key at which it begins.
-    pub order: u128,
+    /// Where it begins.
+    pub place: LeafPlace,
     /// What it rests on; nothing, if its items have to be written first.
     pub record: Option<Base>,
+}
+
+impl Leaving {
+    fn of(leaf: &LeafRef<'_>) -> Leaving {
+        Leaving {
+            place: LeafPlace::of(leaf.start()),
+            record: Some(leaf.base()).filter(|_| leaf.is_whole()),
+        }
+    }
 }
 
 impl<K: LeafKind> Tree<K> {
@@ -65,42 +78,76 @@ impl<K: LeafKind> Tree<K> {
         leaves.filter(|leaf| leaf.is_cold()).map(|leaf| leaf.base())
     }
 
-    /// The leaf that is the next to leave memory, of the next `most` at which the hand looks.
-    pub fn next_leaving(&mut self, most: usize) -> Option<Leaving> {
-        let mut leaves = self.view().leaves(&Edge::before(self.hand)).peekable();
-        let mut hand = 0;
-        let mut found = None;
-        for _ in 0..most {
-            let Some(leaf) = leaves.next() else {
-                break;
-            };
-            // A fence comes after a leaf of the same order key, which is where a search for that key ends.
-            hand = leaves.peek().map_or(0, |next| match next.fence.is_empty() {
-                true => next.order,
-                false => next.order + 1,
-            });
-            let order = leaf.order;
-            if !leaf.is_cold() && !leaf.node().take_used() && self.may_leave(leaf.node()) {
-                let record = Some(leaf.base()).filter(|_| leaf.is_whole());
-                found = Some(Leaving { order, record });
+    /// The records of the leaves that are cold among those that a scan of `count` items from a cursor on
+    /// shows ([`crate::ItemsRef::scan`]).
+    pub fn cold_records_of_scan(&self, cursor: u64, count: usize) -> Vec<Base> {
+        let from = Edge::before(u128::from(cursor) << 64);
+        let (mut shown, mut before) = (0, cursor);
+        let mut records = Vec::new();
+        for leaf in self.view().leaves(&from) {
+            let next = (leaf.order >> 64) as u64;
+            if shown >= count.max(1) as u64 && next > before {
                 break;
             }
+            records.extend(leaf.is_cold().then(|| leaf.base()));
+            // Of the first leaf not all items may be shown.
+            if leaf.start() >= from {
+                shown += leaf.count;
+            }
+            before = before.max(next);
         }
-        self.hand = hand;
+        records
+    }
+
+    /// The leaf that is the next to leave memory, of the next `looks` at which the hand looks. Those that it
+    /// has looked at are taken from `looks`.
+    pub fn next_leaving(&mut self, looks: &mut usize) -> Option<Leaving> {
+        let from = std::mem::take(&mut self.hand);
+        let mut leaves = self.view().leaves(&from.edge()).peekable();
+        let mut found = None;
+        while *looks > 0
+            && found.is_none()
+            && let Some(leaf) = leaves.next()
+        {
+            *looks -= 1;
+            if !leaf.is_cold() && !leaf.node().take_used() && self.may_leave(leaf.node()) {
+                found = Some(Leaving::of(&leaf));
+            }
+        }
+        let next = leaves.peek().map(|next| LeafPlace::of(next.start()));
+        self.hand = next.unwrap_or_default();
         found
+    }
+
+    /// All leaves that may leave memory, however lately they were used.
+    pub fn all_leaving(&self) -> Vec<Leaving> {
+        let leaves = self.view().leaves(&Edge::default());
+        let warm = leaves.filter(|leaf| !leaf.is_cold() && self.may_leave(leaf.node()));
+        warm.map(|leaf| Leaving::of(&leaf)).collect()
+    }
+
+    /// Sets the hand of [`Tree::next_leaving`] to a leaf, which is the next that it looks at.
+    pub fn look_again(&mut self, place: LeafPlace) {
+        self.hand = place;
+    }
+
+    /// Whether leaves in memory take more than what is left of cold ones does.
+    pub fn has_warm_leaves(&self) -> bool {
+        const LEFT: usize = 2 * Node::cold_bytes(b"") + 2 * size_of::<Child>();
+        K::IS_KEYED && self.bytes > self.cold_leaves() * LEFT + self.leaf_max()
     }
 
     /// Whether a leaf in memory may be cold once its record is all that it is.
     fn may_leave(&self, leaf: Node) -> bool {
         // What is left of it takes less than half.
         let is_worth_it = leaf.bytes() > 2 * Node::cold_bytes(leaf.fence());
-        is_worth_it && !self.is_shared(leaf) && leaf.run().flags() & EXPIRING == 0
+        K::IS_KEYED && is_worth_it && !self.is_shared(leaf) && leaf.run().flags() & EXPIRING == 0
     }
 
-    /// Lets the items of a leaf leave memory, which begins at an order key and rests on a record that is all
+    /// Lets the items of a leaf leave memory, which begins at this place and rests on a record that is all
     /// that it is and can be read. Whether it did.
-    pub fn chill(&mut self, order: u128, record: Base) -> bool {
-        let mut path = self.view().seek(&Edge::before(order));
+    pub fn chill(&mut self, place: &LeafPlace, record: Base) -> bool {
+        let mut path = self.view().seek(&place.edge());
         let leaf = path.leaf();
         let is_it = leaf.base() == record && leaf.is_whole() && record.at != 0;
         if leaf.is_cold() || !is_it || !self.may_leave(leaf) {

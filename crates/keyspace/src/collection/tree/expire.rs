@@ -5,6 +5,15 @@ use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::run::Item;
 
 impl<K: LeafKind> Tree<K> {
+    /// Whether an item has not expired at `now`. Items of cold leaves do not expire.
+    pub fn has_live_item(&self, now: u64) -> bool {
+        let mut leaves = self.view().leaves(&Edge::default());
+        leaves.any(|leaf| match leaf.is_cold() {
+            true => leaf.count > 0,
+            false => leaf.run().iter().any(|item| !item.is_due(now)),
+        })
+    }
+
     /// Removes items that have expired at `now`, with those of up to `most` deadlines, and shows each of
     /// them. Returns at how many deadlines it has looked: fewer than `most` if nothing is left that has
     /// expired.

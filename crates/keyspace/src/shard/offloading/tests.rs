@@ -133,7 +133,7 @@ fn a_keyspace_whose_values_come_and_go_is_like_any_other() {
             4..6 => {
                 let mut guard = database.lock(key.hash, 0);
                 let before = guard.cell.cold().0;
-                let (gone, _) = guard.offload(random.usize(..8), |_| Offloading::Goes);
+                let (gone, _) = guard.offload(random.usize(..8), |_, _| Offloading::Goes);
                 assert_eq!(guard.cell.cold().0, before + gone);
             }
             6 => {
@@ -197,18 +197,18 @@ fn everything_that_may_go_goes_and_nothing_of_a_pinned_shard() {
     let before = database.memory();
     let mut guard = database.lock(0, 0);
     guard.pin();
-    assert_eq!(guard.offload(10, |_| Offloading::Goes), (0, true));
+    assert_eq!(guard.offload(10, |_, _| Offloading::Goes), (0, true));
     let key = database.key(b"key:0");
     assert!(!guard.find(key).expect("it is there").offload());
     drop(guard);
     database.unpin(0);
     let mut guard = database.lock(0, 0);
-    assert_eq!(guard.offload(10, |_| Offloading::Waits), (0, true));
+    assert_eq!(guard.offload(10, |_, _| Offloading::Waits), (0, true));
     // A hand that passes all of the entries a few times meets each of those that may go.
     let mut rounds = 0;
     while guard.cell.cold().0 < 200 {
         assert!(rounds < 100, "{:?} have gone", guard.cell.cold());
-        guard.offload(10, |_| Offloading::Goes);
+        guard.offload(10, |_, _| Offloading::Goes);
         guard.verify();
         rounds += 1;
     }
@@ -243,14 +243,14 @@ fn a_snapshot_gets_what_is_cold_as_where_it_is() {
         );
     }
     let database = keyspace.database(&turn, 0);
-    database.lock(0, 0).offload(30, |_| Offloading::Goes);
+    database.lock(0, 0).offload(30, |_, _| Offloading::Goes);
     let mut snapshot = turn
         .exclusive(|alone| keyspace.begin_snapshot(alone, 0))
         .expect("there is no other");
     let database = keyspace.database(&turn, 0);
     // Some go meanwhile, some come back, some get another value: the snapshot has them as they were.
     let mut guard = database.lock(0, 0);
-    guard.offload(30, |_| Offloading::Goes);
+    guard.offload(30, |_, _| Offloading::Goes);
     for number in 0..20 {
         let name = format!("key:{number}");
         warm(&mut guard, &model, database.key(name.as_bytes()));
@@ -347,7 +347,7 @@ fn what_is_asked_for_twice_is_known_and_not_fresh_when_it_comes_back() {
         set(database, &mut model, name, vec![b'v'; 100], None);
     }
     let mut guard = database.lock(0, 0);
-    assert_eq!(guard.offload(1000, |_| Offloading::Goes).0, names.len());
+    assert_eq!(guard.offload(1000, |_, _| Offloading::Goes).0, names.len());
     for name in &names {
         let key = database.key(name.as_bytes());
         let mut is_asked_again = || guard.find(key).expect("it is there").is_asked_again();

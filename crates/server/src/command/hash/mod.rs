@@ -23,6 +23,7 @@ mod write;
 use keyspace::collection::kind::Fields;
 
 use super::items::scan;
+use super::spec::ItemsNeeded;
 use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
 
 const KEY: Arg = Arg::key("key");
@@ -92,6 +93,7 @@ const CONDITION: Arg = Arg::one_of(
 /// A row of the commands that let fields expire.
 const EXPIRES: Spec = Spec {
     arity: -6,
+    items: ItemsNeeded::Named { from: 5, step: 1 },
     since: "7.4.0",
     complexity: "O(N) for N fields that are named",
     ..SETS
@@ -100,6 +102,7 @@ const EXPIRES: Spec = Spec {
 /// A row of the commands that tell when fields expire.
 const TELLS: Spec = Spec {
     arity: -5,
+    items: ItemsNeeded::Named { from: 4, step: 1 },
     since: "7.4.0",
     complexity: "O(N) for N fields that are named",
     args: &[KEY, FIELDS],
@@ -113,6 +116,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: 3,
         summary: "Returns the value of a field",
         args: &[KEY, FIELD],
+        items: ItemsNeeded::Named { from: 2, step: 1 },
         handler: read::hget,
         ..READS
     },
@@ -122,6 +126,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Returns the values of several fields",
         complexity: "O(N) for N fields that are asked for",
         args: &[KEY, FIELD.multiple()],
+        items: ItemsNeeded::Named { from: 2, step: 1 },
         handler: read::hmget,
         ..READS
     },
@@ -148,6 +153,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: 2,
         summary: "Returns the number of fields",
         args: &[KEY],
+        items: ItemsNeeded::None,
         handler: read::hlen,
         ..REPORTS
     },
@@ -157,6 +163,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "3.2.0",
         summary: "Returns the length of the value of a field in bytes",
         args: &[KEY, FIELD],
+        items: ItemsNeeded::Named { from: 2, step: 1 },
         handler: read::hstrlen,
         ..REPORTS
     },
@@ -165,6 +172,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: 3,
         summary: "Tells whether a hash has a field",
         args: &[KEY, FIELD],
+        items: ItemsNeeded::Named { from: 2, step: 1 },
         handler: read::hexists,
         ..REPORTS
     },
@@ -175,6 +183,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         complexity: "O(N) for N fields that are set",
         args: &[KEY, PAIRS],
         history: &[("4.0.0", "Takes several fields.")],
+        items: ItemsNeeded::Named { from: 2, step: 2 },
         handler: write::hset,
         ..SETS
     },
@@ -184,6 +193,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         keys: &[KeySpec::one(1, &["RW", "insert"])],
         summary: "Sets the value of a field that does not exist yet",
         args: &[KEY, FIELD, VALUE],
+        items: ItemsNeeded::Named { from: 2, step: 2 },
         handler: write::hsetnx,
         ..SETS
     },
@@ -194,6 +204,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         complexity: "O(N) for N fields that are set",
         args: &[KEY, PAIRS],
         deprecated: Some(("4.0.0", "`HSET` with several fields")),
+        items: ItemsNeeded::Named { from: 2, step: 2 },
         handler: write::hmset,
         ..SETS
     },
@@ -206,6 +217,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         complexity: "O(N) for N fields that are named",
         args: &[KEY, FIELD.multiple()],
         history: &[("2.4.0", "Takes several fields.")],
+        items: ItemsNeeded::Named { from: 2, step: 1 },
         handler: write::hdel,
         ..READS
     },
@@ -218,6 +230,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Returns the values of fields and removes these fields (as in Redis 8.0)",
         complexity: "O(N) for N fields that are named",
         args: &[KEY, FIELDS],
+        items: ItemsNeeded::Named { from: 4, step: 1 },
         handler: write::hgetdel,
         ..READS
     },
@@ -227,6 +240,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         keys: &[KeySpec::one(1, &["RW", "access", "update"])],
         summary: "Adds to the integer in a field; a missing field counts as 0",
         args: &[KEY, FIELD, Arg::of("increment", ArgKind::Integer)],
+        items: ItemsNeeded::Named { from: 2, step: 2 },
         handler: number::hincrby,
         ..SETS
     },
@@ -237,6 +251,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "2.6.0",
         summary: "Adds to the decimal number in a field; a missing field counts as 0",
         args: &[KEY, FIELD, Arg::of("increment", ArgKind::Double)],
+        items: ItemsNeeded::Named { from: 2, step: 2 },
         handler: number::hincrbyfloat,
         ..SETS
     },
@@ -280,6 +295,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::word("novalues", "NOVALUES").since("7.4.0").optional(),
         ],
         history: &[("7.4.0", "Takes `NOVALUES`.")],
+        items: ItemsNeeded::Scan,
         handler: scan::scan::<Fields>,
         ..READS
     },
@@ -377,6 +393,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             .optional(),
             FIELDS,
         ],
+        items: ItemsNeeded::Named { from: 4, step: 1 },
         handler: timed::hgetex,
         ..READS
     },
@@ -400,6 +417,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             .optional(),
             Arg::block("fields", &[Arg::of("numfields", ArgKind::Integer), PAIRS]).token("FIELDS"),
         ],
+        items: ItemsNeeded::Named { from: 4, step: 1 },
         handler: timed::hsetex,
         ..SETS
     },

@@ -17,7 +17,7 @@ mod transfer;
 
 pub(crate) use existence::type_name;
 
-use super::spec::{FIRST_VALUE, LargeUse, NO_VALUES};
+use super::spec::{FIRST_VALUE, ItemsNeeded, LargeUse, NO_VALUES};
 use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
 
 /// The key of the first key rule.
@@ -332,6 +332,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Gives a key another name, and takes that name from whatever had it",
         needs: FIRST_VALUE,
         large: LargeUse::SHARES,
+        items: ItemsNeeded::Moved,
         handler: transfer::rename,
         ..RENAMES
     },
@@ -346,6 +347,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         history: &[("3.2.0", "Answers 0, no error, if both names are the same.")],
         needs: FIRST_VALUE,
         large: LargeUse::SHARES,
+        items: ItemsNeeded::Moved,
         handler: transfer::renamenx,
         ..RENAMES
     },

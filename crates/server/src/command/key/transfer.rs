@@ -53,7 +53,8 @@ fn give_name(context: &mut Context<'_>, args: &Args<'_>, replace: bool) -> Resul
     if !replace && shards.of(to).find_to_change(to).is_some() {
         return Ok(Named::InUse);
     }
-    if shards.of(from).holds_file(from) && !context.in_transaction {
+    let must_stay = shards.of(from).holds_file(from) || shards.of(from).has_cold_leaves(from);
+    if must_stay && !context.in_transaction {
         let own_pins = context.own_pins(context.store.db, to);
         if shards.of(to).is_relied_on(own_pins) {
             return Ok(Named::Later);

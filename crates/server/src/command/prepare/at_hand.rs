@@ -73,7 +73,7 @@ impl Context<'_> {
         for wanted in std::mem::take(&mut self.extras.wanted) {
             let value = self.fetch.take_arrived(&wanted).or_else(|| {
                 let persistence = self.store.persistence;
-                is_little.then(|| persistence.read_cached(&wanted.key, wanted.value))?
+                is_little.then(|| persistence.read_cached(wanted.sought()))?
             });
             match value {
                 Some(value) => found.push(Arrived { wanted, value }),
@@ -91,8 +91,8 @@ impl Context<'_> {
                 self.fetch.arrived.push(arrived);
             } else {
                 let Arrived { wanted, value } = arrived;
-                self.store
-                    .warm(wanted.db, wanted.key(), wanted.value, value);
+                let given = self.store.give_back(&wanted, value);
+                self.fetch.failure = given.err().or(self.fetch.failure.take());
             }
         }
         false
@@ -100,7 +100,14 @@ impl Context<'_> {
 
     /// Serves a value, or gives it back to its entry, and pins its shard. One that is elsewhere by now is
     /// wanted from there.
+    ///
+    /// A leaf is given back alone: [`Context::pin_or_want_trees`] follows.
     pub(crate) fn settle(&mut self, Arrived { mut wanted, value }: Arrived) {
+        if wanted.instance.is_some() {
+            let given = self.store.give_back(&wanted, value);
+            self.fetch.failure = given.err().or(self.fetch.failure.take());
+            return;
+        }
         let (db, hash) = (wanted.db, wanted.hash);
         let key = Key {
             bytes: &wanted.key,

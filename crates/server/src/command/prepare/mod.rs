@@ -5,18 +5,21 @@
 //! whose value is needed.
 
 mod at_hand;
+pub(crate) mod leaves;
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::Key;
+use keyspace::collection::any::Collection;
 
+use self::leaves::Needs;
 use crate::command::queue::Transaction;
 use crate::command::{Command, Context, Reach, received};
-use crate::limits::FETCH_TRIES;
+use crate::limits::{FETCH_TRIES, LEAVES_PER_FETCH};
 use crate::request::reply::Mark;
 use crate::request::{Args, Failure, ReplyMode, failure};
 use crate::shared::memory::Room;
-use crate::store::Store;
+use crate::store::{Entry, Store};
 use crate::values::blobs;
 use crate::values::cold::{Wanted, needed, taken};
 
@@ -70,9 +73,20 @@ impl Context<'_> {
             self.unpin();
             return Prepared::Failed(failure::OUT_OF_MEMORY);
         }
-        if self.take_what_is_at_hand(uses) {
+        let has_leaves = self
+            .extras
+            .wanted
+            .iter()
+            .any(|wanted| wanted.instance.is_some());
+        if self.take_what_is_at_hand(uses) && (!has_leaves || self.pin_or_want_trees(command, args))
+        {
             self.fetch.done();
             return Prepared::Ready;
+        }
+        if let Some(failure) = self.fetch.take_failure() {
+            self.extras.wanted.clear();
+            self.unpin();
+            return Prepared::Failed(failure);
         }
         // They are used soon.
         self.extras.borrowed.clear();
@@ -81,12 +95,12 @@ impl Context<'_> {
             self.extras.wanted.clear();
             return Prepared::Later;
         }
-        if self.fetch.tries < FETCH_TRIES {
+        if self.fetch.tries < FETCH_TRIES || self.goes_on_with_leaves(command, args) {
             return Prepared::Fetch;
         }
         self.extras.wanted.clear();
         self.pin_or_want_all(command, args, uses);
-        self.read_wanted_now(uses)
+        self.read_wanted_now(command, args, uses)
     }
 
     /// Pins the shards of keys whose values a command needs, or notes in
@@ -94,9 +108,46 @@ impl Context<'_> {
     fn pin_or_want_all(&mut self, command: &Command, args: &Args<'_>, uses: Uses) {
         let db = self.store.db;
         for_each_needed(command, args, |key| {
-            let wanted = self.pin_or_want(db, key, uses);
-            self.extras.wanted.extend(wanted);
+            self.pin_or_want(command, args, (db, key), uses);
         });
+    }
+
+    /// Pins the shards of keys whose values are trees, when what was read has been given back to them.
+    /// Whether all is there now that a command needs of them; what is not is wanted.
+    fn pin_or_want_trees(&mut self, command: &Command, args: &Args<'_>) -> bool {
+        let db = self.store.db;
+        for_each_needed(command, args, |key| {
+            let mut shard = self.store.lock_in(db, key);
+            let Some(entry) = shard.find(key).filter(|entry| entry.tree().is_some()) else {
+                return;
+            };
+            let leaves = needs_of(command, args, false).wanted((db, key), &entry);
+            if leaves.is_empty() {
+                shard.pin();
+                self.extras.pins.push((db, key.hash));
+            }
+            self.extras.wanted.extend(leaves);
+        });
+        self.extras.wanted.is_empty() && self.fetch.failure.is_none()
+    }
+
+    /// Whether more leaves may be read for a command in the way that others wait for: if fewer are missing
+    /// than when it was asked the last time.
+    fn goes_on_with_leaves(&mut self, command: &Command, args: &Args<'_>) -> bool {
+        if self.extras.wanted.len() < LEAVES_PER_FETCH {
+            return false;
+        }
+        let mut missing = 0;
+        for_each_needed(command, args, |key| {
+            let mut shard = self.store.lock(key);
+            let entry = shard.find(key);
+            missing += entry
+                .as_ref()
+                .and_then(Entry::tree)
+                .map_or(0, Collection::cold_leaves);
+        });
+        let before = std::mem::replace(&mut self.fetch.missing, missing);
+        before == 0 || missing < before
     }
 
     /// Whether there can ever be room for all values at once that a command needs, and what it copies of
@@ -107,12 +158,19 @@ impl Context<'_> {
             return true;
         }
         let copes = received::copes(command, args, false);
-        let mut bytes: usize = 0;
+        let leaves = self.extras.wanted.iter();
+        let leaves = leaves.filter(|wanted| wanted.instance.is_some());
+        let mut bytes: usize = leaves.map(needed).sum();
         for_each_needed(command, args, |key| {
             let mut shard = self.store.lock(key);
             let Some(entry) = shard.find(key) else {
                 return;
             };
+            if let Some(tree) = entry.tree() {
+                let needs = needs_of(command, args, false);
+                bytes = bytes.saturating_add(needs.bytes_of_all(tree));
+                return;
+            }
             if !(copes && entry.cold().is_some_and(blobs::is_blob)) {
                 bytes = bytes.saturating_add(taken(entry.value_len()));
             }
@@ -151,27 +209,46 @@ impl Context<'_> {
 
     /// Reads on the spot what is wanted, and pins it.
     #[cold]
-    fn read_wanted_now(&mut self, uses: Uses) -> Prepared {
+    fn read_wanted_now(&mut self, command: &Command, args: &Args<'_>, uses: Uses) -> Prepared {
         for arrived in std::mem::take(&mut self.fetch.arrived) {
             self.settle(arrived);
         }
         while let Some(wanted) = self.extras.wanted.pop() {
-            if let Err(failure) = self.store.bring_back(wanted.db, wanted.key()) {
+            let (db, key) = (wanted.db, wanted.key());
+            let read = match wanted.instance {
+                None => self.store.bring_back(db, key),
+                Some(instance) => {
+                    // All leaves of the tree at once. None of them goes meanwhile.
+                    let of_others = |other: &Wanted| other.instance != Some(instance);
+                    self.extras.wanted.retain(of_others);
+                    self.store.lock_in(db, key).pin();
+                    self.extras.pins.push((db, key.hash));
+                    let which = |tree: &Collection| needs_of(command, args, false).records(tree);
+                    self.store.bring_leaves_back(db, key, which)
+                }
+            };
+            if let Err(failure) = read {
                 self.fetch.done();
                 self.extras.wanted.clear();
                 self.unpin();
                 return Prepared::Failed(failure);
             }
             // Somebody may have let it go again.
-            let again = self.pin_or_want(wanted.db, wanted.key(), uses);
-            self.extras.wanted.extend(again);
+            self.pin_or_want(command, args, (db, key), uses);
         }
         self.fetch.done();
         Prepared::Ready
     }
 
-    /// Pins the shard of a key, unless its value is to be read.
-    fn pin_or_want(&mut self, db: usize, key: Key<'_>, uses: Uses) -> Option<Wanted> {
+    /// Pins the shard of a key, or notes in [`Extras::wanted`](crate::command::Extras::wanted) what is to be
+    /// read of its value.
+    fn pin_or_want(
+        &mut self,
+        command: &Command,
+        args: &Args<'_>,
+        (db, key): (usize, Key<'_>),
+        uses: Uses,
+    ) {
         let mut shard = self.store.lock_in(db, key);
         let mut is_borrowed = false;
         if let Some(mut entry) = shard.find(key) {
@@ -180,9 +257,15 @@ impl Context<'_> {
                 Some(value) => {
                     let mut wanted = Wanted::new(db, key, value);
                     wanted.stays_out = uses.sends && self.keeps_out(&wanted, &mut entry);
-                    return Some(wanted);
+                    self.extras.wanted.push(wanted);
+                    return;
                 }
                 None => is_borrowed = entry.is_in_file_too(),
+            }
+            let leaves = needs_of(command, args, false).wanted((db, key), &entry);
+            if !leaves.is_empty() {
+                self.extras.wanted.extend(leaves);
+                return;
             }
         }
         shard.pin();
@@ -191,7 +274,6 @@ impl Context<'_> {
         if is_borrowed {
             self.extras.borrowed.push((db, key.hash, key.bytes.into()));
         }
-        None
     }
 
     /// Lets go of what [`Context::prepare`] has pinned.
@@ -274,6 +356,15 @@ impl Context<'_> {
                 let Some(entry) = shard.find(key) else {
                     return;
                 };
+                if let Some(tree) = entry.tree() {
+                    let leaves = needs_of(command, args, true).wanted((db, key), &entry);
+                    let bytes = leaves.iter().map(needed).sum::<usize>();
+                    if bytes <= left && tree.cold_bytes() <= left as u64 {
+                        left -= bytes;
+                        wanted.extend(leaves);
+                    }
+                    return;
+                }
                 let (cold, bytes) = (entry.cold(), taken(entry.value_len()));
                 if cold.is_some_and(|value| copes && blobs::is_blob(value)) {
                     return;
@@ -306,10 +397,17 @@ impl Context<'_> {
         let copes = received::copes(command, args, true);
         let mut done = Ok(());
         for_each_needed(command, args, |key| {
+            if done.is_err() {
+                return;
+            }
             let Some(cold) = store.cold_in(store.db, key) else {
+                if store.cold_leaves_in(store.db, key) > 0 {
+                    let which = |tree: &Collection| needs_of(command, args, true).records(tree);
+                    done = store.bring_leaves_back(store.db, key, which);
+                }
                 return;
             };
-            if done.is_err() || copes && blobs::is_blob(cold) {
+            if copes && blobs::is_blob(cold) {
                 return;
             }
             done = match server.may_hold(cold) {
@@ -326,6 +424,16 @@ impl Context<'_> {
 fn offload_all(store: &mut Store<'_>, db: usize, command: &Command, args: &Args<'_>) {
     for at in command.key_positions(args.len()) {
         store.offload_key(db, args.key(at));
+    }
+}
+
+/// What a request needs of collections.
+fn needs_of<'a>(command: &Command, args: &'a Args<'a>, in_transaction: bool) -> Needs<'a> {
+    Needs {
+        items: command.spec.items,
+        of: command.spec.group.collections(),
+        args,
+        in_transaction,
     }
 }
 

@@ -224,9 +224,10 @@ fn object(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let len = match view.kind() {
         Kind::String => serialized_len(&persistence.bytes_now(view)?),
         kind if view.cold().is_some() => {
-            serialized_len_of(AnyItems::of_run(kind, &persistence.bytes_now(view)?))
+            let run = persistence.bytes_now(view)?;
+            serialized_len_of(AnyItems::of_run(kind, &run), persistence)?
         }
-        _ => serialized_len_of(view.all_items().expect("it is a collection")),
+        _ => serialized_len_of(view.all_items().expect("it is a collection"), persistence)?,
     };
     let text = format!(
         "Value at:{:p} refcount:1 encoding:{name} serializedlength:{len} lru:{} lru_seconds_idle:{idle_s}",
@@ -258,8 +259,8 @@ fn serialized_len(value: &[u8]) -> usize {
 }
 
 /// The same of a collection: its length, then fields and values, or members.
-fn serialized_len_of(items: AnyItems<'_>) -> usize {
-    let prefix = match items.len() {
+fn serialized_len_of(items: AnyItems<'_>, persistence: &Persistence) -> Result<usize, Failure> {
+    let mut len = match items.len() {
         ..64 => 1,
         64..0x4000 => 2,
         0x4000..=0xffff_ffff => 5,
@@ -271,11 +272,12 @@ fn serialized_len_of(items: AnyItems<'_>) -> usize {
         AnyItems::SortedSet(_) => 8,
         _ => len_of(value),
     };
-    prefix
-        + items
-            .iter()
-            .map(|item| len_of(item.name) + item.value.map_or(0, value_len_of))
-            .sum::<usize>()
+    let read = &mut |instance, base| persistence.leaf_now(instance, base, None);
+    items.try_each::<Failure>(read, &mut |item| {
+        len += len_of(item.name) + item.value.map_or(0, value_len_of);
+        Ok(())
+    })?;
+    Ok(len)
 }
 
 fn digest(context: &mut Context<'_>) -> Handled {

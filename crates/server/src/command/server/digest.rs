@@ -81,10 +81,13 @@ impl Digest {
                 self.mix(&persistence.bytes_now(entry)?);
             }
             Kind::Hash | Kind::Set | Kind::SortedSet | Kind::List => match entry.cold() {
-                None => self.add_items(entry.all_items().expect("it is a collection")),
+                None => {
+                    let items = entry.all_items().expect("it is a collection");
+                    self.add_items(items, persistence)?;
+                }
                 Some(_) => {
                     let run = persistence.bytes_now(entry)?;
-                    self.add_items(AnyItems::of_run(entry.kind(), &run));
+                    self.add_items(AnyItems::of_run(entry.kind(), &run), persistence)?;
                 }
             },
             Kind::Stream => {
@@ -97,7 +100,8 @@ impl Digest {
         Ok(())
     }
 
-    fn add_items(&mut self, items: AnyItems<'_>) {
+    fn add_items(&mut self, items: AnyItems<'_>, persistence: &Persistence) -> Result<(), Failure> {
+        let read = &mut |instance, base| persistence.leaf_now(instance, base, None);
         let fields = match items {
             AnyItems::Hash(fields) => fields,
             AnyItems::List(elements) => {
@@ -105,29 +109,29 @@ impl Digest {
                 for element in elements.iter() {
                     self.mix(element.name.text(&mut [0; DECIMAL_MAX]));
                 }
-                return;
+                return Ok(());
             }
             AnyItems::Set(members) => {
                 self.mix(&SET.to_be_bytes());
-                for member in members.iter() {
+                return members.try_each(read, &mut |member| {
                     self.add(member.name.text(&mut [0; DECIMAL_MAX]));
-                }
-                return;
+                    Ok(())
+                });
             }
             AnyItems::SortedSet(scores) => {
                 self.mix(&SORTED_SET.to_be_bytes());
-                for item in scores.iter() {
+                return scores.try_each(read, &mut |item| {
                     let mut member = Digest::default();
                     member.mix(item.name.text(&mut [0; DECIMAL_MAX]));
                     // The digits of Redis 7.0.
                     member.mix(format_f64(score_of(&item), &mut [0; DOUBLE_TEXT_LEN]));
                     self.add(&member.0);
-                }
-                return;
+                    Ok(())
+                });
             }
         };
         self.mix(&HASH.to_be_bytes());
-        for item in fields.iter() {
+        fields.try_each(read, &mut |item| {
             let mut field = Digest::default();
             for cell in std::iter::once(item.name).chain(item.value) {
                 field.mix(cell.text(&mut [0; DECIMAL_MAX]));
@@ -136,7 +140,8 @@ impl Digest {
                 field.add(b"!!hexpire!!");
             }
             self.add(&field.0);
-        }
+            Ok(())
+        })
     }
 
     fn add(&mut self, data: &[u8]) {

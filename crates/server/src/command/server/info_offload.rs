@@ -21,6 +21,8 @@ pub(super) fn offload(report: &mut Report, context: &Context<'_>) {
     report.field("resident_keys", keys - cold_keys.min(keys));
     report.field("cold_keys", cold_keys);
     report.field("cold_bytes", cold_bytes);
+    report.field("cold_leaves", server.offload.leaves.count());
+    report.field("cold_leaf_bytes", server.offload.leaves.bytes());
     report.field("offloaded_values", server.sum(|stats| &stats.offloaded));
     report.field("disk_reads", reads);
     report.field("disk_read_bytes", reading.bytes.load(Relaxed));

@@ -21,7 +21,7 @@ mod write;
 use keyspace::collection::kind::Members;
 
 use super::items::scan;
-use super::spec::{Begin, Find};
+use super::spec::{Begin, Find, ItemsNeeded};
 use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
 
 const KEY: Arg = Arg::key("key");
@@ -83,6 +83,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: 3,
         summary: "Tells whether a set has a member",
         args: &[KEY, MEMBER],
+        items: ItemsNeeded::Named { from: 2, step: 1 },
         handler: read::sismember,
         ..READS
     },
@@ -94,6 +95,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Tells of several members whether a set has them",
         complexity: "O(N) for N members that are asked for",
         args: &[KEY, MEMBER.multiple()],
+        items: ItemsNeeded::Named { from: 2, step: 1 },
         handler: read::smismember,
         ..READS
     },
@@ -102,6 +104,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: 2,
         summary: "Returns the number of members",
         args: &[KEY],
+        items: ItemsNeeded::None,
         handler: read::scard,
         ..READS
     },
@@ -114,6 +117,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         complexity: "O(N) for N members that are added",
         args: &[KEY, MEMBER.multiple()],
         history: &[("2.4.0", "Takes several members.")],
+        items: ItemsNeeded::Named { from: 2, step: 1 },
         handler: write::sadd,
         ..READS
     },
@@ -126,6 +130,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         complexity: "O(N) for N members that are named",
         args: &[KEY, MEMBER.multiple()],
         history: &[("2.4.0", "Takes several members.")],
+        items: ItemsNeeded::Named { from: 2, step: 1 },
         handler: write::srem,
         ..READS
     },
@@ -146,6 +151,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             },
             MEMBER,
         ],
+        items: ItemsNeeded::Named { from: 3, step: 1 },
         handler: write::smove,
         ..READS
     },
@@ -198,6 +204,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
                 .optional(),
             Arg::of("count", ArgKind::Integer).token("COUNT").optional(),
         ],
+        items: ItemsNeeded::Scan,
         handler: scan::scan::<Members>,
         ..READS
     },

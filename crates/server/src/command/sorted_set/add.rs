@@ -1,6 +1,8 @@
 //! Commands that give scores and remove members: ZADD ZINCRBY ZREM.
 
 use keyspace::Key;
+use keyspace::collection::Base;
+use keyspace::collection::any::Collection;
 use keyspace::collection::cell::Cell;
 use resp::number::parse_f64;
 
@@ -131,6 +133,35 @@ pub(super) fn zincrby(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         ..ScoreOptions::default()
     };
     add(context, args, options, 2)
+}
+
+/// The records of leaves in the log alone in which ZADD finds members, or puts them.
+pub(super) fn leaves_of_zadd(args: &Args<'_>, tree: &Collection) -> Vec<Base> {
+    match ScoreOptions::parse(args) {
+        Ok((options, from)) => leaves_of(args, options.adds, from, tree),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// The same of ZINCRBY.
+pub(super) fn leaves_of_zincrby(args: &Args<'_>, tree: &Collection) -> Vec<Base> {
+    leaves_of(args, true, 2, tree)
+}
+
+fn leaves_of(args: &Args<'_>, adds: bool, from: usize, tree: &Collection) -> Vec<Base> {
+    let Collection::SortedSet(set) = tree else {
+        return Vec::new();
+    };
+    let pairs = (from..args.len().saturating_sub(1)).step_by(2);
+    let records = pairs.filter_map(|at| {
+        let (score, member) = (score(args, at).ok()?, Cell::of(args.get(at + 1)));
+        let to = |before: Option<f64>| match adds {
+            true => before.unwrap_or(0.0) + score,
+            false => score,
+        };
+        Some(set.cold_records_of_move(member, &to))
+    });
+    records.flatten().collect()
 }
 
 fn add(context: &mut Context<'_>, args: &Args<'_>, options: ScoreOptions, from: usize) -> Handled {

@@ -24,7 +24,8 @@ mod remove;
 mod several;
 mod several_table;
 
-use super::spec::{Begin, Find};
+use super::spec::{Begin, Find, ItemsNeeded};
+
 use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
 
 pub(super) use add::{ScoreOptions, add_scores};
@@ -77,6 +78,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             ("3.0.2", "Takes `XX`, `NX`, `CH` and `INCR`."),
             ("6.2.0", "Takes `GT` and `LT`."),
         ],
+        items: ItemsNeeded::By(add::leaves_of_zadd),
         handler: add::zadd,
         ..READS
     },
@@ -92,6 +94,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::of("increment", ArgKind::Integer),
             Arg::of("member", ArgKind::String),
         ],
+        items: ItemsNeeded::By(add::leaves_of_zincrby),
         handler: add::zincrby,
         ..READS
     },
@@ -108,6 +111,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::of("member", ArgKind::String).multiple(),
         ],
         history: &[("2.4.0", "Takes several members.")],
+        items: ItemsNeeded::Named { from: 2, step: 1 },
         handler: add::zrem,
         ..READS
     },
@@ -119,6 +123,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Returns the number of members",
         complexity: "O(1)",
         args: &[Arg::key("key")],
+        items: ItemsNeeded::None,
         handler: read::zcard,
         ..READS
     },
@@ -128,6 +133,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "1.2.0",
         summary: "Returns the score of a member",
         args: &[Arg::key("key"), Arg::of("member", ArgKind::String)],
+        items: ItemsNeeded::Named { from: 2, step: 1 },
         handler: read::zscore,
         ..READS
     },
@@ -141,6 +147,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::key("key"),
             Arg::of("member", ArgKind::String).multiple(),
         ],
+        items: ItemsNeeded::Named { from: 2, step: 1 },
         handler: read::zmscore,
         ..READS
     },
@@ -157,6 +164,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
                 .optional(),
         ],
         history: &[("7.2.0", "Takes `WITHSCORE`.")],
+        items: ItemsNeeded::Named { from: 2, step: 1 },
         handler: read::zrank,
         ..READS
     },
@@ -173,6 +181,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
                 .optional(),
         ],
         history: &[("7.2.0", "Takes `WITHSCORE`.")],
+        items: ItemsNeeded::Named { from: 2, step: 1 },
         handler: read::zrevrank,
         ..READS
     },

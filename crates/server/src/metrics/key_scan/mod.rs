@@ -40,7 +40,10 @@ impl Size {
     pub(crate) fn of(entry: EntryRef<'_>) -> Size {
         Size {
             memory: entry.memory() as u64,
-            disk: entry.cold().map_or(0, |cold| cold.len),
+            disk: match entry.tree() {
+                Some(tree) => tree.cold_bytes(),
+                None => entry.cold().map_or(0, |cold| cold.len),
+            },
         }
     }
 

@@ -1,10 +1,12 @@
 //! Offloading: whether the log has a value, so that it need not be in memory.
 
 use ferrite_log::Appender;
+use keyspace::collection::tree::Leaving;
 use keyspace::{EntryMut, LogAddress, Offloading};
 
 use super::{Journal, Replaced, address_of, stored, tag_of};
 use crate::limits::RELOG_BYTES;
+use crate::persistence::instances::{bury, is_written, write_leaf};
 
 impl Journal {
     /// Reserves space in the log for the records of [`Journal::offloads`], if the log takes records now. No
@@ -30,9 +32,16 @@ impl Journal {
         })
     }
 
-    /// Decides about the value of the entry that is the next to leave memory. A value that consists of
-    /// several records is written whole first.
-    pub(crate) fn offloads(&self, entry: &mut EntryMut<'_, '_>) -> Offloading {
+    /// Decides about the value of the entry that is the next to leave memory, or about a leaf of it. A value
+    /// that consists of several records is written whole first, and so is a leaf.
+    pub(crate) fn offloads(
+        &self,
+        entry: &mut EntryMut<'_, '_>,
+        leaf: Option<&Leaving>,
+    ) -> Offloading {
+        if let Some(leaf) = leaf {
+            return self.offloads_leaf(entry, leaf);
+        }
         if self.holds(entry) {
             return Offloading::Goes;
         }
@@ -60,6 +69,50 @@ impl Journal {
         let address = self.write_whole(&mut inner, entry);
         drop(inner);
         entry.set_log_address(address);
+        Offloading::Waits
+    }
+
+    fn offloads_leaf(&self, entry: &EntryMut<'_, '_>, leaf: &Leaving) -> Offloading {
+        let mut inner = self.inner.borrow_mut();
+        let inner = &mut *inner;
+        if let Some(base) = leaf.record {
+            return match is_written(&inner.appender, base) {
+                true => Offloading::Goes,
+                false if inner.appender.is_refused() => Offloading::Stays,
+                false => Offloading::Waits,
+            };
+        }
+        let (view, id) = (entry.as_ref(), self.id(entry.database()));
+        let Some(tree) = view.tree() else {
+            return Offloading::Stays;
+        };
+        let place = tree.logged().place();
+        let Some((instance, _)) = place.filter(|&(_, database)| database == id.0) else {
+            return Offloading::Stays;
+        };
+        if inner.appender.is_refused() || inner.is_batching() {
+            return Offloading::Stays;
+        }
+        let (tag, mut lost, mut needed) = (tag_of(view), Vec::new(), 0);
+        let left = &mut inner.relog_left;
+        let appender = &mut inner.appender;
+        let is_done = tree.write_leaf(&leaf.place, &mut lost, &mut |contents| {
+            let bytes = Appender::leaf_bytes(contents.len());
+            if bytes > *left {
+                needed = bytes;
+                return None;
+            }
+            *left -= bytes;
+            Some(write_leaf(appender, id, instance, tag, contents))
+        });
+        bury(&mut inner.appender, &lost);
+        if !is_done {
+            if needed > inner.appender.window() {
+                return Offloading::Stays;
+            }
+            // Reserved by the next call of [`Journal::ensure_offloading`].
+            inner.relog_bytes = inner.relog_bytes.max(needed);
+        }
         Offloading::Waits
     }
 

@@ -36,7 +36,7 @@ fn write_beside(
 ) -> Result<(), Stop> {
     let used_memory = server.used_memory();
     let (mut draft, file) = Draft::create(&server.settings)?;
-    let mut save = Save::begin(server, file, used_memory, snapshot.sizes().to_vec())?;
+    let mut save = Save::begin((server, hold), file, used_memory, snapshot.sizes().to_vec())?;
     put_all(&mut save, turn, snapshot, hold, used_memory as usize)?;
     save.finish()?;
     match server.snapshots.commit(|| draft.keep()) {

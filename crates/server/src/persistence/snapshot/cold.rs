@@ -9,7 +9,7 @@ use keyspace::{ColdValue, LargeValue, Record, RecordValue, Records};
 use super::save::{Stop, unreadable};
 use crate::config::Setting;
 use crate::limits::{SNAPSHOT_READ_BYTES, SNAPSHOT_READ_SHARE, SNAPSHOT_READERS};
-use crate::persistence::Durable;
+use crate::persistence::{Durable, Sought};
 
 /// Keys with their values.
 pub(super) enum Found<'r> {
@@ -85,7 +85,9 @@ fn fill(
     });
     let read = |part: &[(Record<'_>, ColdValue)]| -> Result<Vec<LargeValue>, Stop> {
         let values = part.iter().map(|(record, cold)| {
-            let value = server.persistence.read_settled(record.key, *cold, hold);
+            let value = server
+                .persistence
+                .read_settled(Sought::value(record.key, *cold), hold);
             value.map_err(|failure| unreadable(failure).into())
         });
         values.collect()

@@ -7,11 +7,12 @@
 
 use std::io::{self, Read, Write};
 
+use keyspace::collection::Base;
 use keyspace::collection::build::DuplicateItem;
 use keyspace::collection::cell::{Cell, DECIMAL_MAX};
-use keyspace::collection::run::Item;
+use keyspace::collection::run::{Damage, Item};
 use keyspace::collection::sorted::{score_of, scored};
-use keyspace::{AnyItems, Detached, HashRef, Kind, SetRef};
+use keyspace::{AnyItems, Detached, HashRef, Kind, LargeValue, SetRef};
 use rdb::packed::ListpackBuilder;
 use rdb::{Attributes, Collection, Element, Typed, TypedReader, Writer};
 
@@ -37,18 +38,22 @@ pub(super) struct ItemsWriter {
 /// Called after some items, again and again.
 type Pause<'p, E> = &'p mut dyn FnMut() -> Result<(), E>;
 
+/// Reads the record on which a leaf of an instance rests.
+type ReadLeaf<'p, E> = &'p mut dyn FnMut(u64, Base) -> Result<LargeValue, E>;
+
 impl ItemsWriter {
-    /// Writes a key whose value is a collection. `pause` is called after some items, again and again.
+    /// Writes a key whose value is a collection. `read` reads leaves that are in the log alone; `pause` is
+    /// called after some items, again and again.
     ///
     /// # Errors
-    /// Those of the writer and of `pause`.
-    pub(super) fn write<W: Write, E: From<io::Error>>(
+    /// Those of the writer, of `read` and of `pause`; or a leaf makes no sense.
+    pub(super) fn write<W: Write, E: From<io::Error> + From<Damage>>(
         &mut self,
         writer: &mut Writer<W>,
         key: &[u8],
         items: AnyItems<'_>,
         attributes: Attributes,
-        pause: Pause<'_, E>,
+        (read, pause): (ReadLeaf<'_, E>, Pause<'_, E>),
     ) -> Result<(), E> {
         match items {
             AnyItems::Hash(fields) => match fields.earliest() {
@@ -72,8 +77,10 @@ impl ItemsWriter {
             }
         }
         let mut scratch = ([0; DECIMAL_MAX], [0; DECIMAL_MAX]);
-        for (number, item) in items.iter().enumerate() {
-            if number % SNAPSHOT_FIELDS == SNAPSHOT_FIELDS - 1 {
+        let mut number = 0;
+        items.try_each(read, &mut |item| {
+            number += 1;
+            if number % SNAPSHOT_FIELDS == 0 {
                 pause()?;
             }
             let name = item.name.text(&mut scratch.0);
@@ -89,13 +96,14 @@ impl ItemsWriter {
                     expiry_ms: item.expiry,
                 },
             })?;
-        }
+            Ok(())
+        })?;
         Ok(writer.end()?)
     }
 
     /// Notes the members, in order; whether they are integers, as many as Redis would keep packed.
     fn pack_integers(&mut self, members: SetRef<'_>) -> bool {
-        if members.len() > PACKED_INTEGERS {
+        if members.len() > PACKED_INTEGERS || members.has_cold_leaves() {
             return false;
         }
         self.integers.clear();
@@ -112,7 +120,7 @@ impl ItemsWriter {
 
     /// Makes a listpack of the fields; whether that is how Redis would keep them.
     fn pack(&mut self, fields: HashRef<'_>) -> bool {
-        if fields.len() > PACKED_ENTRIES {
+        if fields.len() > PACKED_ENTRIES || fields.has_cold_leaves() {
             return false;
         }
         self.listpack.clear();
@@ -135,13 +143,21 @@ fn value_of<'a>(item: &Item<'a>) -> Cell<'a> {
     item.value.expect("a field has a value")
 }
 
-/// The payload of a collection.
+/// The payload of a collection, which is in memory.
 pub(crate) fn dump_items(items: AnyItems<'_>, bytes: usize, compresses: bool) -> Vec<u8> {
     let mut writer = Writer::payload(bytes, compresses);
     let attributes = Attributes::default();
     ItemsWriter::default()
-        .write::<_, io::Error>(&mut writer, b"", items, attributes, &mut || Ok(()))
-        .expect("a vector takes everything");
+        .write::<_, io::Error>(
+            &mut writer,
+            b"",
+            items,
+            attributes,
+            (&mut |_, _| Err(io::ErrorKind::NotFound.into()), &mut || {
+                Ok(())
+            }),
+        )
+        .expect("all is there, and a vector takes everything");
     writer.end_payload()
 }
 

@@ -4,7 +4,8 @@
 use std::io;
 use std::time::Duration;
 
-use ferrite_log::BlobStream;
+use ferrite_log::{BlobStream, Hold};
+use keyspace::collection::run::Damage;
 use keyspace::{AnyItems, Exclusive, Kind, Record, RecordValue, Records, Sizes, Turn};
 use rdb::{Attributes, Options, Writer};
 
@@ -30,6 +31,12 @@ pub(super) enum Stop {
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Stop {
         Stop::Failed(error)
+    }
+}
+
+impl From<Damage> for Stop {
+    fn from(damage: Damage) -> Stop {
+        Stop::Failed(damage.into())
     }
 }
 
@@ -68,6 +75,8 @@ pub(super) struct Save<'s> {
     server: &'s Durable,
     writer: Writer<DraftFile>,
     items: ItemsWriter,
+    /// Keeps the records of the log in place. Without it no worker runs.
+    hold: Option<&'s Hold>,
     /// Database of the last key.
     database: Option<usize>,
     /// Numbers of keys of the databases that are not written yet.
@@ -89,7 +98,7 @@ pub(crate) fn save_alone(server: &Durable, alone: &Exclusive<'_>, now: i64) -> i
         .map(|(_, database)| database.memory() as u64)
         .sum();
     let (mut draft, file) = Draft::create(&server.settings)?;
-    let mut save = Save::begin(server, file, used_memory, sizes.collect())?;
+    let mut save = Save::begin((server, None), file, used_memory, sizes.collect())?;
     for (number, database) in &databases {
         let mut result = Ok(());
         // Entries with values that are only in the log are collected, to read several values at a time.
@@ -174,7 +183,7 @@ impl<'s> Save<'s> {
     }
 
     pub(super) fn begin(
-        server: &'s Durable,
+        (server, hold): (&'s Durable, Option<&'s Hold>),
         file: DraftFile,
         used_memory: u64,
         sizes: Vec<(usize, Sizes)>,
@@ -194,6 +203,7 @@ impl<'s> Save<'s> {
             server,
             writer,
             items: ItemsWriter::default(),
+            hold,
             database: None,
             sizes,
             delay_us: server.settings.int(Setting::RdbKeySaveDelay).unsigned_abs(),
@@ -293,7 +303,13 @@ impl<'s> Save<'s> {
         match value {
             SavedValue::Bytes(bytes) => writer.key(key, bytes, attributes)?,
             SavedValue::Items(items) => {
-                self.items.write(writer, key, items, attributes, pause)?;
+                let (persistence, hold) = (&self.server.persistence, self.hold);
+                let read = &mut |instance, base| {
+                    let leaf = persistence.leaf_now(instance, base, hold);
+                    leaf.map_err(|failure| Stop::from(unreadable(failure)))
+                };
+                self.items
+                    .write(writer, key, items, attributes, (read, pause))?;
             }
             SavedValue::File(len, mut stream) => {
                 writer.key_from(key, len, &mut stream, attributes)?;

@@ -18,6 +18,7 @@
 use std::time::Instant;
 
 use keyspace::collection::cell::DECIMAL_MAX;
+use keyspace::collection::run::Damage;
 use keyspace::collection::sorted::score_of;
 use keyspace::{AnyItems, Database, EntryRef, Stored, Turn};
 use resp::number::{DOUBLE_TEXT_LEN, format_shortest};
@@ -107,10 +108,20 @@ fn walk(database: &Database, wanted: &Wanted, rows: &mut Vec<Row>) -> (u64, usiz
     }
 }
 
-/// The first items of a collection, a line each.
+/// No more items are shown.
+struct Enough;
+
+impl From<Damage> for Enough {
+    fn from(_: Damage) -> Enough {
+        Enough
+    }
+}
+
+/// The first items of a collection, a line each, as far as they are in memory.
 fn start_of_items(items: AnyItems<'_>) -> Vec<u8> {
     let mut text = Vec::new();
-    for item in items.iter() {
+    let nothing = &mut |_, _| Err(Enough);
+    let shown = items.try_each(nothing, &mut |item| {
         let separators: &[&[u8]] = match items {
             AnyItems::Hash(_) => &[b": ", b"\n"],
             AnyItems::Set(_) | AnyItems::List(_) => &[b"\n"],
@@ -127,10 +138,12 @@ fn start_of_items(items: AnyItems<'_>) -> Vec<u8> {
             text.extend_from_slice(&cell[..cell.len().min(BROWSE_VALUE_BYTES)]);
             text.extend_from_slice(separator);
         }
-        if text.len() >= BROWSE_VALUE_BYTES {
-            break;
+        match text.len() < BROWSE_VALUE_BYTES {
+            true => Ok(()),
+            false => Err(Enough),
         }
-    }
+    });
+    let (Ok(()) | Err(Enough)) = shown;
     text.truncate(BROWSE_VALUE_BYTES);
     text
 }

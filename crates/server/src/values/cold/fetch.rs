@@ -85,7 +85,7 @@ impl Job for FetchOne {
     fn run(self) {
         let FetchOne { fetch, at } = self;
         let (server, wanted) = (fetch.server, &fetch.wanted[at]);
-        let read = server.persistence.read_cold(&wanted.key, wanted.value);
+        let read = server.persistence.read_cold(wanted.sought());
         if fetch.arrive(at, read) {
             let worker = fetch.client.worker;
             server.fetching.fetched.send(&server.workers, worker, fetch);

@@ -1,16 +1,23 @@
 //! Cold values for a request: those it needs, and those that were read for it.
 
-use keyspace::{ColdValue, Key, LargeValue};
+use std::num::NonZeroU64;
 
+use keyspace::collection::Base;
+use keyspace::{ColdValue, Key, LargeValue, LogAddress};
+
+use crate::persistence::{Sought, instance_key};
 use crate::request::Failure;
 
-/// Value that is to be read back.
+/// Value, or leaf of a tree, that is to be read back.
 #[derive(Clone)]
 pub(crate) struct Wanted {
     pub(crate) db: usize,
     pub(crate) hash: u64,
     pub(crate) key: Box<[u8]>,
+    /// Of a leaf: where its record is, and how long it is in the log.
     pub(crate) value: ColdValue,
+    /// The instance of the tree that it is a leaf of, as its records have it in place of a key.
+    pub(crate) instance: Option<[u8; 8]>,
     /// Whether the value is only served and the entry stays cold.
     pub(crate) stays_out: bool,
 }
@@ -28,6 +35,8 @@ pub(crate) struct FetchState {
     pub(crate) is_noted: bool,
     /// Whether it may exceed the limit of memory.
     pub(crate) goes_without_room: bool,
+    /// Leaves that were missing when it had to wait more often than for values.
+    pub(crate) missing: usize,
     /// Values that were read for it and are only served.
     pub(crate) arrived: Vec<Arrived>,
 }
@@ -61,7 +70,10 @@ pub(crate) struct Arrived {
 impl Arrived {
     fn is(&self, wanted: &Wanted) -> bool {
         let own = &self.wanted;
-        own.value == wanted.value && own.db == wanted.db && own.key == wanted.key
+        own.value == wanted.value
+            && own.instance == wanted.instance
+            && own.db == wanted.db
+            && own.key == wanted.key
     }
 }
 
@@ -85,7 +97,38 @@ impl Wanted {
             hash: key.hash,
             key: key.bytes.into(),
             value,
+            instance: None,
             stays_out: false,
+        }
+    }
+
+    /// A leaf of the tree of an instance.
+    pub(crate) fn leaf(db: usize, key: Key<'_>, instance: u64, base: Base) -> Wanted {
+        let at = NonZeroU64::new(base.at).expect("a cold leaf rests on a record");
+        let value = ColdValue {
+            address: LogAddress(at),
+            len: base.share.into(),
+        };
+        Wanted {
+            instance: Some(instance_key(instance)),
+            ..Wanted::new(db, key, value)
+        }
+    }
+
+    /// What it is read from.
+    pub(crate) fn sought(&self) -> Sought<'_> {
+        match &self.instance {
+            None => Sought::value(&self.key, self.value),
+            Some(instance) => Sought::leaf(instance, self.base()),
+        }
+    }
+
+    /// Of a leaf: what it rests on.
+    fn base(&self) -> Base {
+        let share = u32::try_from(self.value.len);
+        Base {
+            at: self.value.address.0.get(),
+            share: share.expect("the length of a record"),
         }
     }
 

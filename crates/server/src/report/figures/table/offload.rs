@@ -34,6 +34,18 @@ pub(super) const OFFLOAD: &[Figure] = &[
     )
     .in_info("cold_bytes"),
     gauge(
+        "ferrite_cold_leaves",
+        "Parts of large collections that are on the disk alone.",
+        |view, samples| samples.count(view.server.offload.leaves.count()),
+    )
+    .in_info("cold_leaves"),
+    gauge(
+        "ferrite_cold_leaf_bytes",
+        "Bytes of these parts.",
+        |view, samples| samples.count(view.server.offload.leaves.bytes()),
+    )
+    .in_info("cold_leaf_bytes"),
+    gauge(
         "ferrite_database_cold_keys",
         "Keys of a database whose value is on the disk alone.",
         |view, samples| {

@@ -1,0 +1,71 @@
+//! Leaves of a collection of any kind that leave memory, and come back: see [`super::tree`].
+
+use super::any::{Collection, each};
+use super::cell::Cell;
+use super::kind::{Edge, LeafPlace};
+use super::log::leaf::LeafRecord;
+use super::node::Base;
+use super::run::Damage;
+use super::tree::Leaving;
+
+impl Collection {
+    /// How many leaves are in the log alone. See [`super::tree`].
+    pub fn cold_leaves(&self) -> usize {
+        each!(Collection, self, tree => tree.cold_leaves())
+    }
+
+    /// The record of the leaf that covers a name, if it is in the log alone.
+    pub fn cold_record(&self, name: Cell<'_>) -> Option<Base> {
+        each!(Collection, self, tree => tree.cold_record(name))
+    }
+
+    /// The records of all leaves that are in the log alone.
+    pub fn cold_records(&self) -> impl Iterator<Item = Base> {
+        let leaves = each!(Collection, self, tree => tree.view().leaves(&Edge::default()));
+        leaves.filter(|leaf| leaf.is_cold()).map(|leaf| leaf.base())
+    }
+
+    /// The records of the leaves that are in the log alone, of those that a scan shows. See
+    /// [`Tree::cold_records_of_scan`].
+    pub fn cold_records_of_scan(&self, cursor: u64, count: usize) -> Vec<Base> {
+        each!(Collection, self, tree => tree.cold_records_of_scan(cursor, count))
+    }
+
+    /// The leaf that is the next to leave memory, of the next `looks`. See [`Tree::next_leaving`].
+    pub fn next_leaving(&mut self, looks: &mut usize) -> Option<Leaving> {
+        each!(Collection, self, tree => tree.next_leaving(looks))
+    }
+
+    /// Lets the items of a leaf leave memory. See [`Tree::chill`].
+    pub fn chill(&mut self, place: &LeafPlace, record: Base) -> bool {
+        each!(Collection, self, tree => tree.chill(place, record))
+    }
+
+    /// All leaves that may leave memory. See [`Tree::all_leaving`].
+    pub fn all_leaving(&self) -> Vec<Leaving> {
+        each!(Collection, self, tree => tree.all_leaving())
+    }
+
+    /// Sets the hand of [`Collection::next_leaving`]. See [`Tree::look_again`].
+    pub fn look_again(&mut self, place: LeafPlace) {
+        each!(Collection, self, tree => tree.look_again(place));
+    }
+
+    /// Whether leaves in memory take more than what is left of cold ones does.
+    pub fn has_warm_leaves(&self) -> bool {
+        each!(Collection, self, tree => tree.has_warm_leaves())
+    }
+
+    /// Bytes of the records of leaves that are in the log alone.
+    pub fn cold_bytes(&self) -> u64 {
+        each!(Collection, self, tree => tree.cold_bytes())
+    }
+
+    /// Gives a leaf its items back. See [`Tree::warm`].
+    ///
+    /// # Errors
+    /// The record makes no sense.
+    pub fn warm(&mut self, at: u64, record: &LeafRecord<'_>) -> Result<bool, Damage> {
+        each!(Collection, self, tree => tree.warm(at, record))
+    }
+}

@@ -1,0 +1,124 @@
+//! Leaves of trees that leave memory while the rest of the tree stays, and come back
+//! ([`crate::collection::tree`]).
+//!
+//! A leaf goes when one written record has all of it. One that has changed is written first, and goes when
+//! its tree is looked at the next time.
+
+use std::sync::atomic::Ordering::Acquire;
+
+use super::view::EntryMut;
+use crate::collection::log::leaf::LeafRecord;
+use crate::collection::run::Damage;
+use crate::collection::tree::Leaving;
+
+/// Leaves that go, or are written, in one look at a tree.
+pub(super) const LEAVES_AT_ONCE: usize = 32;
+
+/// Leaves that are looked at for those that go.
+const LOOKS: usize = 1024;
+
+/// What is to happen with a value, or a leaf, that is the next to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offloading {
+    /// The log has it: it goes.
+    Goes,
+    /// It stays: others go before it.
+    Stays,
+    /// It goes soon, and nothing else before it.
+    Waits,
+}
+
+impl EntryMut<'_, '_> {
+    /// Whether the value is a tree.
+    #[inline]
+    pub fn is_tree(&self) -> bool {
+        self.entry().is_tree()
+    }
+
+    /// Lets up to `most` leaves of a tree leave memory. Of each that is the next to go `decide` says what
+    /// happens; it may write the leaf. Returns how many went, and whether some wait: to be written, or for
+    /// the hand to come to them.
+    pub(super) fn offload_leaves(
+        &mut self,
+        most: usize,
+        decide: &mut impl FnMut(&mut EntryMut<'_, '_>, Option<&Leaving>) -> Offloading,
+    ) -> (usize, bool) {
+        let entry = self.entry();
+        let tree = entry.tree_mut();
+        if tree.logged().place().is_none() {
+            return (0, false);
+        }
+        let before = tree.bytes();
+        let (mut gone, mut waiting, mut looks) = (0, None, LOOKS);
+        for _ in 0..most {
+            let Some(leaving) = entry.tree_mut().next_leaving(&mut looks) else {
+                break;
+            };
+            match (decide(self, Some(&leaving)), leaving.record) {
+                (Offloading::Goes, Some(record)) => {
+                    gone += usize::from(entry.tree_mut().chill(&leaving.place, record));
+                }
+                (Offloading::Waits, _) => {
+                    waiting.get_or_insert(leaving.place);
+                }
+                (Offloading::Goes | Offloading::Stays, _) => break,
+            }
+        }
+        let tree = entry.tree_mut();
+        let waits = waiting.is_some() || looks == 0 && tree.has_warm_leaves();
+        if let Some(first) = waiting {
+            tree.look_again(first);
+        }
+        let after = tree.bytes();
+        self.guard.add_bytes(after.wrapping_sub(before));
+        (gone, waits)
+    }
+
+    /// Lets all leaves of a tree leave memory that may, however lately they were used, unless the shard is
+    /// pinned. As [`crate::Guard::offload`]; whether some wait.
+    pub fn offload_all_leaves(
+        &mut self,
+        mut decide: impl FnMut(&mut EntryMut<'_, '_>, Option<&Leaving>) -> Offloading,
+    ) -> bool {
+        if self.guard.cell.cold.pins.load(Acquire) > 0 {
+            return false;
+        }
+        let entry = self.entry();
+        let before = entry.tree().bytes();
+        let mut waits = false;
+        for leaving in entry.tree().all_leaving() {
+            match (decide(self, Some(&leaving)), leaving.record) {
+                (Offloading::Goes, Some(record)) => {
+                    entry.tree_mut().chill(&leaving.place, record);
+                }
+                (decision, _) => waits |= decision == Offloading::Waits,
+            }
+        }
+        let after = entry.tree().bytes();
+        self.guard.add_bytes(after.wrapping_sub(before));
+        waits
+    }
+
+    /// Gives a leaf of a tree its items back, which rests on the record at `at` of an instance. Whether it
+    /// does.
+    ///
+    /// # Errors
+    /// The contents of the record make no sense.
+    pub fn warm_leaf(&mut self, instance: u64, at: u64, contents: &[u8]) -> Result<bool, Damage> {
+        let entry = self.entry();
+        if !entry.is_tree() {
+            return Ok(false);
+        }
+        let tree = entry.tree_mut();
+        if tree.logged().place().is_none_or(|(own, _)| own != instance) {
+            return Ok(false);
+        }
+        let record = LeafRecord::read(contents)?;
+        let before = tree.bytes();
+        let is_it = tree.warm(at, &record)?;
+        let after = tree.bytes();
+        self.guard.add_bytes(after.wrapping_sub(before));
+        self.guard.relieve();
+        Ok(is_it)
+    }
+}
