@@ -224,6 +224,6 @@ mod tests {
 
     #[test]
     fn without_a_server_nothing_is_unknown() {
-        assert_eq!(highlight("lpush k", &Catalog::builtin(), true), "lpush k");
+        assert_eq!(highlight("modul k", &Catalog::builtin(), true), "modul k");
     }
 }

@@ -53,8 +53,10 @@ fn score(text: &[u8]) -> Result<(f64, bool), Failure> {
         Some(rest) => (rest, true),
         None => (text, false),
     };
-    // As for C's `strtod`, blanks in front do not count, and nothing at all is zero. What is beyond all
-    // doubles is infinite.
+    // As for C's `strtod`, blanks in front do not count, a zero byte is the end, and nothing at all is zero.
+    // What is beyond all doubles is infinite.
+    let end = text.iter().position(|&byte| byte == 0);
+    let text = &text[..end.unwrap_or(text.len())];
     let number = text.trim_ascii_start();
     let beyond = || str::from_utf8(number).ok()?.parse().ok();
     let score = match text {
