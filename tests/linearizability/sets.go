@@ -137,9 +137,12 @@ func (s State) moveMember(from, to int, member uint8) (State, string) {
 		return s, ":0"
 	}
 	if from != to {
-		target := s.sets[to] | member
+		before := s.sets[to]
 		s.setSet(from, s.sets[from]&^member)
-		s.setSet(to, target)
+		// Those who watch the other key are not told of a member that was there, as in Redis.
+		if before&member == 0 {
+			s.setSet(to, before|member)
+		}
 	}
 	return s, ":1"
 }
