@@ -219,7 +219,7 @@ impl Worker {
             if let Some((end, _)) = self.server.pause.until(self.now) {
                 until = until.min(end + 1);
             } else {
-                // Who is held back may wait for room: for as much as makes memory short, or for less.
+                // A connection that is held back may wait for room, also where its need alone makes memory short.
                 until = until.min(self.now + ROOM_RETRY_MS);
             }
         }

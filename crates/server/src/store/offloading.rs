@@ -19,12 +19,17 @@ impl Store<'_> {
         shard.find(key).and_then(|entry| entry.cold())
     }
 
-    /// How many leaves of the value of a key of a database are in the log alone.
-    pub(crate) fn cold_leaves_in(&self, db: usize, key: Key<'_>) -> usize {
+    /// Shows the value of a key of a database, if it is a tree with leaves that are in the log alone.
+    pub(crate) fn with_cold_tree<R>(
+        &self,
+        db: usize,
+        key: Key<'_>,
+        with: impl FnOnce(&Collection) -> R,
+    ) -> Option<R> {
         let mut shard = self.lock_in(db, key);
-        let entry = shard.find(key);
-        let tree = entry.as_ref().and_then(|entry| entry.tree());
-        tree.map_or(0, Collection::cold_leaves)
+        let entry = shard.find(key)?;
+        let tree = entry.tree().filter(|tree| tree.cold_leaves() > 0)?;
+        Some(with(tree))
     }
 
     /// Brings the value of a key of a database back on the spot, if it is in the log alone.

@@ -103,6 +103,12 @@ fn a_hash_is_larger_than_memory() {
     assert_all(&scan(&mut client, "hash", 1000), MANY);
     // There is no room for all of it at once.
     assert!(client.ask("HGETALL hash").text().starts_with("OOM "));
+    client.ask("MULTI");
+    client.ask("HVALS hash");
+    client.ask("HLEN hash");
+    let replies = items(client.ask("EXEC"));
+    assert!(replies[0].text().starts_with("OOM "));
+    assert_eq!(replies[1], Value::Int(MANY as i64));
     assert!(info(&mut client, "used_memory") < 49 << 20);
     assert_eq!(
         client.ask("BGSAVE"),

@@ -20,7 +20,7 @@
 //!    where their records go when compaction moves them. So its reader keeps the records in place
 //!    ([`View::try_each`](crate::collection::view::View::try_each)), or all leaves that it is to read are in
 //!    memory when it is taken.
-//! 5. Leaves of a list stay in memory: what waits for an element is given one on the spot.
+//! 5. Leaves of a list stay in memory: a command that waits for an element gets it without reading the log.
 //!
 //! Which leaf is the next to leave is decided as with a clock: a hand goes from leaf to leaf, and passes
 //! those that were used since it came by.
@@ -70,12 +70,6 @@ impl<K: LeafKind> Tree<K> {
         let edge = Edge::of(&self.kind, &item, &mut scratch);
         let leaf = self.view().seek(&edge).leaf();
         leaf.is_cold().then(|| leaf.base())
-    }
-
-    /// The records of all leaves that are cold.
-    pub fn cold_records(&self) -> impl Iterator<Item = Base> {
-        let leaves = self.view().leaves(&Edge::default());
-        leaves.filter(|leaf| leaf.is_cold()).map(|leaf| leaf.base())
     }
 
     /// The records of the leaves that are cold among those that a scan of `count` items from a cursor on

@@ -105,11 +105,18 @@ impl Needs<'_> {
             .collect()
     }
 
-    /// Bytes of the leaves of a tree that come back for it and stay until it has run.
+    /// Bytes of the leaves of a tree that come back for it, if it needs all of them: they stay until it has
+    /// run.
     pub(super) fn bytes_of_all(self, tree: &Collection) -> usize {
-        match self.items {
-            ItemsNeeded::All if self.of.have(tree.kind()) => tree.cold_bytes() as usize,
-            _ => 0,
+        let needs_all = match self.items {
+            ItemsNeeded::All => self.of.have(tree.kind()),
+            ItemsNeeded::Moved => self.in_transaction,
+            _ => false,
+        };
+        if needs_all {
+            tree.cold_bytes() as usize
+        } else {
+            0
         }
     }
 }

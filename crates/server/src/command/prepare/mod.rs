@@ -401,10 +401,13 @@ impl Context<'_> {
                 return;
             }
             let Some(cold) = store.cold_in(store.db, key) else {
-                if store.cold_leaves_in(store.db, key) > 0 {
-                    let which = |tree: &Collection| needs_of(command, args, true).records(tree);
-                    done = store.bring_leaves_back(store.db, key, which);
-                }
+                let needs = needs_of(command, args, true);
+                let bytes = store.with_cold_tree(store.db, key, |tree| needs.bytes_of_all(tree));
+                done = match bytes {
+                    None => Ok(()),
+                    Some(bytes) if bytes > server.most_held() => Err(failure::OUT_OF_MEMORY),
+                    Some(_) => store.bring_leaves_back(store.db, key, |tree| needs.records(tree)),
+                };
                 return;
             };
             if copes && blobs::is_blob(cold) {
