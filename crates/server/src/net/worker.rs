@@ -219,7 +219,8 @@ impl Worker {
             if let Some((end, _)) = self.server.pause.until(self.now) {
                 until = until.min(end + 1);
             } else {
-                // A connection that is held back may wait for room, also where its need alone makes memory short.
+                // A connection that is held back may wait for room, even if only its own need makes
+                // memory short.
                 until = until.min(self.now + ROOM_RETRY_MS);
             }
         }
