@@ -94,6 +94,16 @@ pub(crate) enum Expected {
 }
 
 impl Expected {
+    /// True if a count of seconds or milliseconds must be one number. Below 0 are no times but answers: no key,
+    /// no expiry.
+    pub(crate) fn has_exact_time(&self) -> bool {
+        match self {
+            Expected::Int(range) => *range.start() >= 0 && range.start() == range.end(),
+            Expected::List { items, .. } => items.iter().any(Expected::has_exact_time),
+            _ => false,
+        }
+    }
+
     /// Whether `outcome` is what was expected on a connection that speaks `proto`.
     pub(crate) fn accepts(&self, outcome: &Outcome, proto: Proto) -> bool {
         match (self, outcome) {

@@ -97,6 +97,22 @@ impl Action {
             Action::Call(_) | Action::Read | Action::Raw(_) | Action::Eventually(_)
         )
     }
+
+    /// True for a request whose reply depends on how long ago another one was.
+    fn asks_the_clock(&self) -> bool {
+        let Action::Call(words) = self else {
+            return false;
+        };
+        let is = |index: usize, name: &str| {
+            words
+                .get(index)
+                .is_some_and(|word: &Word| word.eq_ignore_ascii_case(name.as_bytes()))
+        };
+        ["TTL", "PTTL", "HTTL", "HPTTL"]
+            .iter()
+            .any(|name| is(0, name))
+            || (is(0, "OBJECT") && is(1, "IDLETIME"))
+    }
 }
 
 /// A request, or something else to do, and what is expected of it.
@@ -176,6 +192,11 @@ impl Command {
                 "it is followed by {}",
                 reader.rest_of_line()
             )));
+        }
+        if self.action.asks_the_clock() && expected.has_exact_time() {
+            return Err(within(
+                "time passes on a busy machine: <int from..to>".to_owned(),
+            ));
         }
         let lines = text.lines().count();
         self.replies.push(Reply {

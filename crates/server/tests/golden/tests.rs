@@ -240,6 +240,10 @@ fn scripts_are_kept_and_mistakes_located() {
             "x:2: a difference needs its reason behind a colon",
         ),
         ("sleep 5s\n", "x:1: not a time: 5s"),
+        (
+            "HTTL h FIELDS 2 a b -> [-1, 5]\n",
+            "x:1: reply of `HTTL h FIELDS 2 a b`: time passes on a busy machine: <int from..to>",
+        ),
     ] {
         assert_eq!(
             Script::parse(Path::new("x"), text, false).err().as_deref(),
