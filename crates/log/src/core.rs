@@ -352,8 +352,7 @@ impl Core {
     pub(crate) fn has_space(&self, bytes: u64) -> bool {
         let is_stuck = self.is_stuck.load(Ordering::Relaxed);
         match self.health.0.load(Ordering::SeqCst) {
-            HEALTHY => !is_stuck,
-            LOW => !is_stuck && self.free_or_taken() >= bytes,
+            HEALTHY | LOW => !is_stuck && self.free_or_taken() >= bytes,
             FULL => false,
             // Nothing is written any more, and nobody waits.
             _ => true,

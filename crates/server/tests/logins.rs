@@ -99,15 +99,21 @@ fn use_up_again(server: &Server, admin: &mut Client) {
 #[test]
 fn more_connections_are_not_more_guesses() {
     let (server, mut admin) = start(&[]);
-    use_up(&server, &mut admin);
-    // Those that find no turn are refused unseen, the right password among them.
-    let mut clients: Vec<Client> = (0..600).map(|_| server.client()).collect();
-    for client in &mut clients {
-        client.send(&["AUTH", "wrong"]).expect("the server reads");
-    }
-    eventually("refusing", || figure(&mut admin, "auth_refused") > 0);
-    let reply = server.client().ask("AUTH secret").text();
-    assert!(reply.starts_with(TOO_MANY), "{reply}");
+    // Those that find no turn are refused unseen, the right password among them. On a busy machine a turn may
+    // have become free before the right password is sent: then it is right, and all begins again.
+    let mut clients: Vec<Client> = Vec::new();
+    let is_refused = (0..5).any(|_| {
+        use_up_again(&server, &mut admin);
+        clients = (0..600).map(|_| server.client()).collect();
+        for client in &mut clients {
+            client.send(&["AUTH", "wrong"]).expect("the server reads");
+        }
+        eventually("refusing", || figure(&mut admin, "auth_refused") > 0);
+        let reply = server.client().ask("AUTH secret").text();
+        assert!(reply == "OK" || reply.starts_with(TOO_MANY), "{reply}");
+        reply != "OK"
+    });
+    assert!(is_refused, "the right password always finds a turn");
     let failures = figure(&mut admin, "auth_failures");
     assert!(failures < 300, "{failures} were looked at");
     // CLIENT UNBLOCK is no way around the wait: the others are still in line.

@@ -295,7 +295,7 @@ fn clients_are_told_that_data_is_being_loaded() {
     end(server, "SHUTDOWN SAVE");
     let file = fs::read(data.file()).expect("it was saved");
 
-    let options = ["--key-load-delay", "20000", "--save", "3600 1"];
+    let options = ["--key-load-delay", "200000", "--save", "3600 1"];
     let server = data.start(TWO, &options);
     let mut client = server.client();
     let refusal = Value::Error(b"LOADING Redis is loading the dataset in memory".to_vec());

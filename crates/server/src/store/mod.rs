@@ -23,13 +23,14 @@ use std::ops::Range;
 use ferrite_log::Appender;
 use keyspace::{ChangeKind, Database, Key, Keyspace, Policy, ShardId, ShardSet, Turn};
 
-use crate::limits::{EVICT_PACKS, EVICTED_KEY_BYTES, PACK_SHARE};
+use crate::limits::{EVICT_PACKS, EVICTED_KEY_BYTES, FORESEEN_BYTES, PACK_SHARE};
 use crate::metrics::WorkerStats;
 use crate::metrics::key_scan::Size;
 use crate::observe::notify::{Event, Notifier};
 use crate::observe::{Alone, Observers};
 use crate::persistence::Persistence;
 use crate::persistence::journal::Journal;
+use crate::request::Failure;
 use crate::values::Values;
 use crate::values::cold::Served;
 
@@ -339,6 +340,22 @@ impl Store<'_> {
 }
 
 impl Store<'_> {
+    /// Looks whether the log has room for a value that a small request changes or makes: its record can be
+    /// larger than what was reserved for the request, and a record that waits for space waits under the lock
+    /// of its shard.
+    ///
+    /// # Errors
+    /// There is no space on the disk.
+    #[inline]
+    pub(crate) fn check_log(&self, key: Key<'_>, len: usize) -> Result<(), Failure> {
+        match self.journal {
+            Some(journal) if len >= FORESEEN_BYTES && !journal.may_append(key.bytes.len(), len) => {
+                Err(Persistence::no_space(len))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Entries of a shard; `None` if the database was never used.
     pub(crate) fn shard_len(&self, db: usize, shard: ShardId) -> Option<usize> {
         let database = self.keyspace.existing(self.turn, db)?;

@@ -12,6 +12,7 @@ use super::Store;
 use crate::metrics::WorkerStats;
 use crate::metrics::key_scan::Size;
 use crate::observe::notify::{Event, Notifier};
+use crate::request::Failure;
 use crate::values::blobs::is_blob;
 
 /// One locked shard.
@@ -188,6 +189,18 @@ impl<'a> Shard<'a> {
                 None => journal?.wrote(db, key, entry, old),
             })
         });
+    }
+
+    /// [`Store::check_log`] for the string of a key, of which a copy is to be written under another. Any other
+    /// kind is written in small records.
+    ///
+    /// # Errors
+    /// There is no space on the disk.
+    pub(crate) fn check_log_of_copy(&mut self, from: Key<'_>, to: Key<'_>) -> Result<(), Failure> {
+        let is_string = |entry: &EntryMut<'_, '_>| entry.as_ref().value_type().kind == Kind::String;
+        let entry = self.guard.find(from).filter(is_string);
+        let len = entry.map_or(0, |entry| entry.value_len());
+        self.store.check_log(to, len)
     }
 
     /// Whether the value of a key is in a file of its own, and not in memory.

@@ -134,6 +134,8 @@ impl<'a> Shard<'a> {
         change: impl FnOnce(&mut [u8]) -> (R, bool),
     ) -> Result<(R, bool), Failure> {
         let before = self.find_string(key)?.map(|text| text.value_len());
+        self.store
+            .check_log(key, part.end.max(before.unwrap_or_default()))?;
         if before.is_none() {
             self.tell(Event::NEW, key);
             let zeroes = LargeValue::new(vec![0; part.end].into());

@@ -61,6 +61,7 @@ fn give_name(context: &mut Context<'_>, args: &Args<'_>, replace: bool) -> Resul
         }
     }
     if from.bytes != to.bytes {
+        shards.of(from).check_log_of_copy(from, to)?;
         let value = shards.of(from).detach(from);
         if let Some(value) = value {
             shards.of(to).attach(to, value);
@@ -85,9 +86,12 @@ pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     }
     // Whether the name is free is asked first: a value that has no place to go need not be copied.
     let is_free = |shard: &mut Shard<'_>| replace || shard.find_to_change(to).is_none();
-    let copied = |shard: &mut Shard<'_>, free: bool| {
-        let source = shard.read(from)?;
-        free.then(|| source.copy())
+    let copied = |shard: &mut Shard<'_>, free: bool| -> Result<Option<Detached>, Failure> {
+        if free {
+            shard.check_log_of_copy(from, to)?;
+        }
+        let source = shard.read(from);
+        Ok(source.filter(|_| free).map(|source| source.copy()))
     };
     let own_pins = context.own_pins(db, to);
     let in_transaction = context.in_transaction;
@@ -102,7 +106,7 @@ pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             return Ok(Next::Retry);
         }
         let free = is_free(&mut shards.of(to));
-        let value = copied(&mut shards.of(from), free);
+        let value = copied(&mut shards.of(from), free)?;
         value.map(|value| put_copy(&mut shards.of(to), to, value))
     } else {
         let mut both = context.store.lock_across((own, from), (db, to));
@@ -111,7 +115,7 @@ pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             return Ok(Next::Retry);
         }
         let free = is_free(&mut both.second);
-        let value = copied(&mut both.first, free);
+        let value = copied(&mut both.first, free)?;
         value.map(|value| put_copy(&mut both.second, to, value))
     };
     context.reply.integer(i64::from(done.is_some()));
@@ -187,25 +191,30 @@ pub(super) fn move_key(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         return Ok(Next::Retry);
     }
     let Pair { first, second } = &mut both;
-    let moved = move_between(first, second, key);
+    let moved = move_between(first, second, key)?;
     drop(both);
     context.reply.integer(i64::from(moved));
     Ok(Next::Done)
 }
 
 /// Moves a key unless it is there already; whether it was moved.
-fn move_between(source: &mut Shard<'_>, target: &mut Shard<'_>, key: Key<'_>) -> bool {
+fn move_between(
+    source: &mut Shard<'_>,
+    target: &mut Shard<'_>,
+    key: Key<'_>,
+) -> Result<bool, Failure> {
     let is_there = source.find_to_change(key).is_some();
     if target.find_to_change(key).is_some() || !is_there {
-        return false;
+        return Ok(false);
     }
+    source.check_log_of_copy(key, key)?;
     let Some(value) = source.detach(key) else {
-        return false;
+        return Ok(false);
     };
     target.attach(key, value);
     source.tell(Event::MOVE_FROM, key);
     target.tell(Event::MOVE_TO, key);
-    true
+    Ok(true)
 }
 
 /// `DUMP key`

@@ -241,6 +241,7 @@ pub(super) fn append(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         let before = entry.value_len();
         let len = length_with(context.server, before, tail.len())?;
         if before < FORESEEN_BYTES || is_foreseen {
+            context.store.check_log(key, len)?;
             entry.update(len, before..len, Form::Part, |value| {
                 value[before..].copy_from_slice(tail)
             });
