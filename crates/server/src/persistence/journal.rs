@@ -300,8 +300,8 @@ impl Journal {
         inner.appender.ensure(bytes.min(most))
     }
 
-    /// Whether a record of a key and a value of these lengths finds room without waiting for a disk that has no
-    /// space; see [`Appender::may_append`].
+    /// Whether a record of a key and a value of these lengths finds room without waiting for a disk that has
+    /// no space; see [`Appender::may_append`].
     pub(crate) fn may_append(&self, key: usize, value: usize) -> bool {
         let inner = self.inner.borrow();
         inner.appender.may_append(Appender::bytes_of(key, value))

@@ -144,14 +144,6 @@ impl Persistence {
         Failure::new(format!("MISCONF Errors writing to the AOF file: {reason}"))
     }
 
-    /// Error reply to a request whose record has no room on the disk.
-    #[cold]
-    pub(crate) fn no_space(value: usize) -> Failure {
-        Failure::new(format!(
-            "MISCONF Errors writing to the AOF file: there is no space for a value of {value} bytes"
-        ))
-    }
-
     /// Journal for a worker; `None` without a log or before it is loaded.
     pub(crate) fn journal(server: &'static Durable, worker: usize) -> Option<Journal> {
         let own = &server.persistence;

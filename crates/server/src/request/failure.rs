@@ -19,6 +19,14 @@ impl From<Damage> for Failure {
 }
 
 impl Failure {
+    /// The record of a value of so many bytes has no room on the disk.
+    #[cold]
+    pub(crate) fn no_space(value: usize) -> Failure {
+        Failure::new(format!(
+            "MISCONF Errors writing to the AOF file: there is no space for a value of {value} bytes"
+        ))
+    }
+
     /// Constant text.
     pub(crate) const fn of(text: &'static str) -> Failure {
         Failure(Cow::Borrowed(text.as_bytes()))

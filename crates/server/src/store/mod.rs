@@ -350,7 +350,7 @@ impl Store<'_> {
     pub(crate) fn check_log(&self, key: Key<'_>, len: usize) -> Result<(), Failure> {
         match self.journal {
             Some(journal) if len >= FORESEEN_BYTES && !journal.may_append(key.bytes.len(), len) => {
-                Err(Persistence::no_space(len))
+                Err(Failure::no_space(len))
             }
             _ => Ok(()),
         }

@@ -191,8 +191,8 @@ impl<'a> Shard<'a> {
         });
     }
 
-    /// [`Store::check_log`] for the string of a key, of which a copy is to be written under another. Any other
-    /// kind is written in small records.
+    /// [`Store::check_log`] for the string of a key, of which a copy is to be written under another. Any
+    /// other kind is written in small records.
     ///
     /// # Errors
     /// There is no space on the disk.

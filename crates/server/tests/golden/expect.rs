@@ -94,8 +94,8 @@ pub(crate) enum Expected {
 }
 
 impl Expected {
-    /// True if a count of seconds or milliseconds must be one number. Below 0 are no times but answers: no key,
-    /// no expiry.
+    /// True if a count of seconds or milliseconds must be one number. Below 0 are no times but answers: no
+    /// key, no expiry.
     pub(crate) fn has_exact_time(&self) -> bool {
         match self {
             Expected::Int(range) => *range.start() >= 0 && range.start() == range.end(),
