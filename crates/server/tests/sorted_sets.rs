@@ -6,7 +6,7 @@ use crate::support;
 use std::collections::BTreeSet;
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value, eventually};
+use support::{Client, PATIENCE, Server, Target, Value, eventually, info};
 
 const MEMBERS: usize = 100_000;
 const LOGGED: Target = Target::Logged { threads: 2 };
@@ -163,4 +163,60 @@ fn sorted_sets_come_back_with_their_encodings() {
         assert_eq!(client.ask("ZSCORE many m599").text(), "10.5", "{way}");
         assert_eq!(client.ask("ZRANK few c"), Value::Int(1), "{way}");
     }
+}
+
+/// Lets a client wait, and returns when it does.
+fn block(admin: &mut Client, client: &mut Client, request: &str) {
+    let id = client.ask("CLIENT ID").text();
+    let words: Vec<&str> = request.split(' ').collect();
+    client.send(&words).expect("it is sent");
+    eventually("the wait", || {
+        let list = admin.ask(&format!("CLIENT LIST ID {id}")).text();
+        list.contains(" flags=b ")
+    });
+}
+
+#[test]
+fn waits_for_members_are_served_in_order_on_any_worker_in_the_protocol_of_each() {
+    for threads in [1, 2, 4] {
+        let server = Server::start(Target::Ferrite { threads }, &[]);
+        let mut admin = server.client();
+        let requests = [
+            "BZPOPMIN k 0",
+            "BLPOP k 0",
+            "BZMPOP 0 2 other k MAX COUNT 2",
+            "BZPOPMAX k other 0",
+        ];
+        let mut waiting: Vec<Client> = requests.iter().map(|_| server.client()).collect();
+        for (number, client) in waiting.iter_mut().enumerate() {
+            if number % 2 == 0 {
+                client.ask("HELLO 3");
+            }
+            block(&mut admin, client, requests[number]);
+        }
+        let mut writer = server.client();
+        assert_eq!(writer.ask("ZADD k 1 a 2 b 3 c 4 d 5 e"), Value::Int(5));
+        let mut read = |at: usize| waiting[at].read(PATIENCE).expect("a reply").text();
+        assert_eq!(read(0), r#"["k", "a", 1.0]"#);
+        assert_eq!(read(2), r#"["k", [["e", 5.0], ["d", 4.0]]]"#);
+        assert_eq!(read(3), r#"["k", "c", "3"]"#);
+        assert_eq!(writer.ask("ZRANGE k 0 -1").text(), r#"["b"]"#);
+        assert_eq!(writer.ask("DEL k"), Value::Int(1));
+        writer.ask("RPUSH k x");
+        assert_eq!(read(1), r#"["k", "x"]"#);
+    }
+}
+
+#[test]
+fn a_wait_is_served_from_a_set_whose_leaves_are_in_the_log_alone() {
+    let server = Server::start(LOGGED, &[]);
+    let (mut admin, mut waiting) = (server.client(), server.client());
+    fill(&mut admin, "from", 5_000);
+    assert_eq!(admin.ask("DEBUG OFFLOAD from"), Value::Int(1));
+    assert!(info(&mut admin, "cold_leaves") > 50);
+    block(&mut admin, &mut waiting, "BZPOPMAX to 0");
+    assert_eq!(admin.ask("RENAME from to").text(), "OK");
+    let told = items(waiting.read(PATIENCE).expect("a reply"));
+    assert_eq!(told[..2], ["to".to_owned(), member(4_999)]);
+    assert_eq!(admin.ask("ZCARD to"), Value::Int(4_999));
 }

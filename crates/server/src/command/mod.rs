@@ -5,6 +5,7 @@
 //! the same order.
 
 pub(crate) mod bitmap;
+mod blocking;
 pub(crate) mod cluster;
 pub(crate) mod config;
 pub(crate) mod connection;

@@ -27,7 +27,7 @@ use ferrite_log::Lsn;
 use keyspace::{Kind, reason};
 use resp::number;
 
-use super::{Context, Next, list, server};
+use super::{Context, Next, blocking, server};
 use crate::names::ByHash;
 use crate::observe::waits::{Asks, Key, KeyWait, ready};
 use crate::request::{Args, Failure};
@@ -132,6 +132,7 @@ impl Context<'_> {
         let key_wait = Arc::new(KeyWait {
             number,
             client: Arc::clone(&self.session.client),
+            protocol: self.reply.protocol(),
             asks,
         });
         let (server, db) = (self.server, self.store.db);
@@ -195,8 +196,8 @@ pub(crate) enum Taken {
 fn take(context: &Context<'_>, (db, key): (usize, keyspace::Key<'_>), wait: &KeyWait) -> Taken {
     let store = &context.store;
     match wait.asks.kind() {
-        Kind::List => list::take_for(store, &context.server.settings, (db, key), wait),
-        _ => server::debug::take_for(store, db, key.bytes, wait),
+        Kind::String => server::debug::take_for(store, db, key.bytes, wait),
+        _ => blocking::take_for(store, context.server, (db, key), wait),
     }
 }
 

@@ -288,6 +288,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         sorted_set::COMMANDS,
         sorted_set::RANGES,
         sorted_set::COMBINES,
+        sorted_set::WAITS,
         geo::COMMANDS,
         list::COMMANDS,
         key::COMMANDS,

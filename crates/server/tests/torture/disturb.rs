@@ -69,6 +69,8 @@ impl Runner {
         if self.life.is_stuck || self.pending_global() {
             return Ok(());
         }
+        // A connection that waits for a key ends when half of it is closed, as in Redis.
+        while self.lanes[number].history.may_wait() && self.pump(number)? {}
         if let Some(connection) = &mut self.lanes[number].connection {
             connection.finish();
         }

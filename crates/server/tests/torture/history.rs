@@ -7,11 +7,23 @@ use std::collections::HashSet;
 
 use crate::support::Value;
 use crate::torture::lives::Rule;
-use crate::torture::model::{Expect, Global, Model};
+use crate::torture::model::{Expect, Global, Model, command_name};
 use crate::torture::script::Request;
 use crate::torture::slots::Maps;
 use crate::torture::values::{Key, Keys, SLACK_MS, Span, describe, may_be};
 use crate::torture::wire::Reply;
+
+/// Commands that wait for a key.
+const WAITING: &[&str] = &[
+    "blpop",
+    "brpop",
+    "blmpop",
+    "blmove",
+    "brpoplpush",
+    "bzpopmin",
+    "bzpopmax",
+    "bzmpop",
+];
 
 /// What a step does.
 #[derive(Clone, Debug)]
@@ -123,6 +135,16 @@ impl History {
 
     pub(crate) fn pending(&self) -> usize {
         self.steps.len() - self.answered
+    }
+
+    /// Whether a command is on its way that may wait for a key.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.steps[self.answered..].iter().any(|step| {
+            let Deed::Request(request) = &step.deed else {
+                return false;
+            };
+            WAITING.contains(&&command_name(request)[..])
+        })
     }
 
     /// Takes the answer of the oldest step that has none. `may_refuse` says which errors mean that nothing

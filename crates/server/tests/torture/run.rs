@@ -377,7 +377,7 @@ impl Runner {
     }
 
     /// Takes one answer. `false` if a disk with trouble keeps it back.
-    fn pump(&mut self, number: usize) -> Result<bool, Find> {
+    pub(crate) fn pump(&mut self, number: usize) -> Result<bool, Find> {
         let wait = if self.life.is_stuck {
             TROUBLED_WAIT
         } else {

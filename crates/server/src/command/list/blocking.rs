@@ -1,89 +1,29 @@
-//! Commands that wait for elements: BLPOP BRPOP BLMPOP BLMOVE BRPOPLPUSH. How a wait goes is in
-//! [`super::super::park`].
+//! Commands that wait for elements: BLPOP BRPOP BLMPOP BLMOVE BRPOPLPUSH. What they have in common with those
+//! of sorted sets is in [`super::super::blocking`].
 
+use keyspace::Key;
 use keyspace::collection::tree::End;
-use keyspace::{Key, Kind};
-use resp::reply::{Protocol, Writer};
+use resp::reply::Writer;
 
-use super::super::park::{self, Taken, Unit, Wait};
-use super::super::{Args, Context, Failure, Handled, Next};
+use super::super::blocking::take_or_wait;
+use super::super::park::{self, Unit};
+use super::super::{Args, Context, Failure, Handled};
 use super::move_one::move_one;
 use super::parse_end;
 use super::pop::{Several, take, take_named};
 use crate::config::{Packed, Settings};
-use crate::observe::waits::{Asks, KeyWait};
-use crate::server::Server;
-use crate::store::{Shards, Store};
-
-/// How often a value is read back that others let leave memory again.
-const WARM_TRIES: usize = 3;
-
-/// The first of some keys that has elements, if no other connection waits for them.
-///
-/// # Errors
-/// A key before it is of another kind.
-fn ready<'k>(
-    server: &'static Server,
-    db: usize,
-    shards: &mut Shards<'_>,
-    mut keys: impl Iterator<Item = Key<'k>>,
-) -> Result<Option<Key<'k>>, Failure> {
-    keys.find_map(|key| match shards.of(key).find_list(key) {
-        Ok(None) => None,
-        // Who came before is served before.
-        Ok(Some(_)) => server.is_line_empty(db, key, Kind::List).then_some(Ok(key)),
-        Err(failure) => Some(Err(failure)),
-    })
-    .transpose()
-}
-
-/// Does what is asked for with the first of some keys that has elements, or waits for one.
-fn take_or_wait<'k>(
-    context: &mut Context<'_>,
-    keys: impl Iterator<Item = Key<'k>> + Clone,
-    (until_ms, asks): (Option<i64>, Asks),
-    locked: impl Iterator<Item = Key<'k>> + Clone,
-) -> Handled {
-    let (server, db) = (context.server, context.store.db);
-    let packed = Packed::list(&server.settings);
-    loop {
-        let mut shards = context.store.lock_keys(locked.clone());
-        if let Some(key) = ready(server, db, &mut shards, keys.clone())? {
-            give(&mut shards, key, &asks, packed, &mut context.reply)?;
-            return Ok(Next::Done);
-        }
-        drop(shards);
-        if !context.may_wait() {
-            match asks {
-                Asks::Move(..) => context.reply.null(),
-                _ => context.reply.null_array(),
-            }
-            return Ok(Next::Done);
-        }
-        let wait = Wait {
-            until_ms,
-            durable: None,
-            repeats: false,
-            give_up: |context, _| context.reply.null_array(),
-        };
-        let is_there = |shards: &mut Shards<'_>| {
-            let ready = ready(server, db, shards, keys.clone());
-            !matches!(ready, Ok(None))
-        };
-        if let Some(waits) = context.park_at_keys(keys.clone(), wait, asks.clone(), is_there) {
-            return Ok(waits);
-        }
-    }
-}
+use crate::observe::waits::Asks;
+use crate::store::Shards;
 
 /// Does what is asked for with a list that has elements.
-fn give(
+pub(in crate::command) fn give(
     shards: &mut Shards<'_>,
     key: Key<'_>,
     asks: &Asks,
-    packed: Packed,
+    settings: &Settings,
     writer: &mut Writer<'_>,
 ) -> Result<(), Failure> {
+    let packed = Packed::list(settings);
     if let Asks::Move(ends, to) = asks {
         let to = Key {
             bytes: to,
@@ -102,64 +42,9 @@ fn give(
             writer.bulk(key.bytes);
             take(list, (end, 1), packed, writer);
         }
-        Asks::Move(..) | Asks::Value => {}
+        _ => {}
     }
     Ok(())
-}
-
-/// Takes elements of a key of a database for a connection that waits for them.
-pub(in crate::command) fn take_for(
-    store: &Store<'_>,
-    settings: &Settings,
-    (db, key): (usize, Key<'_>),
-    wait: &KeyWait,
-) -> Taken {
-    let to = match &wait.asks {
-        Asks::Move(_, to) => &to[..],
-        _ => key.bytes,
-    };
-    let to = Key {
-        bytes: to,
-        hash: store.keyspace.hash(to),
-    };
-    let mut tries = 0;
-    let mut shards = loop {
-        let mut shards = store.lock_keys_in(db, [key, to].into_iter());
-        if !matches!(shards.of(key).find_list(key), Ok(Some(_))) {
-            return Taken::Nothing;
-        }
-        let is_cold = |key| {
-            let mut shard = shards.of(key);
-            shard.find(key).is_some_and(|entry| entry.cold().is_some())
-        };
-        if ![key, to].into_iter().any(is_cold) {
-            break shards;
-        }
-        drop(shards);
-        tries += 1;
-        let read = [key, to]
-            .into_iter()
-            .try_for_each(|key| store.bring_back(db, key));
-        if let Err(failure) = read {
-            return match wait.claim() {
-                true => Taken::Failed(failure),
-                false => Taken::Late,
-            };
-        }
-        if tries > WARM_TRIES {
-            return Taken::Nothing;
-        }
-    };
-    if !wait.claim() {
-        return Taken::Late;
-    }
-    let mut reply = Vec::new();
-    // It looks the same in all protocols.
-    let writer = &mut Writer::new(&mut reply, Protocol::Resp2);
-    match give(&mut shards, key, &wait.asks, Packed::list(settings), writer) {
-        Ok(()) => Taken::Reply(reply),
-        Err(failure) => Taken::Failed(failure),
-    }
 }
 
 fn pop(context: &mut Context<'_>, args: &Args<'_>, end: End) -> Handled {

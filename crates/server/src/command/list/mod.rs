@@ -24,7 +24,7 @@ use super::spec::{Begin, Find};
 use super::{Arg, ArgKind, Args, Failure, Group, KeySpec, Spec, failure, flag::*};
 use crate::observe::notify::Event;
 
-pub(super) use blocking::take_for;
+pub(super) use blocking::give;
 
 const KEY: Arg = Arg::key("key");
 const ELEMENT: Arg = Arg::of("element", ArgKind::String);

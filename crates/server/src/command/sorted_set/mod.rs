@@ -1,12 +1,15 @@
 //! Sorted sets: members in the order of their scores.
 //!
-//! The tables of the family are here, in `range_table` and in `several_table`; handlers are in these files:
+//! The tables of the family are here, in `range_table`, `several_table` and `blocking`; handlers are in these
+//! files:
 //!
 //! | file | commands |
 //! |---|---|
 //! | `add` | ZADD ZINCRBY ZREM |
 //! | `read` | ZCARD ZSCORE ZMSCORE ZRANK ZREVRANK ZCOUNT ZLEXCOUNT |
-//! | `remove` | ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX, ZPOPMIN ZPOPMAX ZMPOP |
+//! | `remove` | ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX |
+//! | `pop` | ZPOPMIN ZPOPMAX ZMPOP |
+//! | `blocking` | BZPOPMIN BZPOPMAX BZMPOP |
 //! | `random` | ZRANDMEMBER ZSCAN |
 //! | `range` | ZRANGE and its kin, ZRANGESTORE |
 //! | `several` | ZUNION ZINTER ZDIFF, ZUNIONSTORE ZINTERSTORE ZDIFFSTORE, ZINTERCARD |
@@ -15,7 +18,9 @@
 //! [`super::items`].
 
 mod add;
+mod blocking;
 mod bounds;
+mod pop;
 mod random;
 mod range;
 mod range_table;
@@ -29,6 +34,8 @@ use super::spec::{Begin, Find, ItemsNeeded};
 use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
 
 pub(super) use add::{ScoreOptions, add_scores};
+pub(crate) use blocking::COMMANDS as WAITS;
+pub(super) use blocking::give;
 pub(crate) use range_table::RANGES;
 pub(crate) use several_table::COMBINES;
 
@@ -271,7 +278,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::key("key"),
             Arg::of("count", ArgKind::Integer).optional(),
         ],
-        handler: remove::zpopmin,
+        handler: pop::zpopmin,
         ..READS
     },
     Spec {
@@ -286,7 +293,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::key("key"),
             Arg::of("count", ArgKind::Integer).optional(),
         ],
-        handler: remove::zpopmax,
+        handler: pop::zpopmax,
         ..READS
     },
     Spec {
@@ -312,7 +319,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::one_of("where", &[Arg::word("min", "MIN"), Arg::word("max", "MAX")]),
             Arg::of("count", ArgKind::Integer).token("COUNT").optional(),
         ],
-        handler: remove::zmpop,
+        handler: pop::zmpop,
         ..READS
     },
     Spec {

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::Kind;
 use keyspace::collection::tree::End;
+use resp::reply::Protocol;
 
 use crate::observe::Observed;
 use crate::shared::clients::Client;
@@ -26,6 +27,8 @@ pub(crate) type Key = Box<[u8]>;
 pub(crate) struct KeyWait {
     pub(crate) number: u64,
     pub(crate) client: Arc<Client>,
+    /// Protocol of the connection, which does not change while it waits.
+    pub(crate) protocol: Protocol,
     /// What the connection takes from a key.
     pub(crate) asks: Asks,
 }
@@ -42,6 +45,10 @@ pub(crate) enum Asks {
     Elements(End, u64),
     /// Element at an end of a list, which is moved to an end of the list of another key.
     Move([End; 2], Key),
+    /// Member at an end of a sorted set; the front is the lowest score.
+    Member(End),
+    /// At most so many members at an end of a sorted set.
+    Members(End, u64),
 }
 
 impl Asks {
@@ -50,6 +57,7 @@ impl Asks {
         match self {
             Asks::Value => Kind::String,
             Asks::Element(_) | Asks::Elements(..) | Asks::Move(..) => Kind::List,
+            Asks::Member(_) | Asks::Members(..) => Kind::SortedSet,
         }
     }
 }

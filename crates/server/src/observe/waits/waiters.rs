@@ -136,6 +136,8 @@ impl Waiters {
 
 #[cfg(test)]
 mod tests {
+    use resp::reply::Protocol;
+
     use super::*;
     use crate::observe::waits::Asks;
     use crate::shared::clients::Client;
@@ -146,6 +148,7 @@ mod tests {
         Arc::new(KeyWait {
             number,
             client,
+            protocol: Protocol::Resp2,
             asks: Asks::Value,
         })
     }

@@ -236,19 +236,74 @@ pub(super) fn zpopmax(call: &mut Call<'_>) -> Expect {
     popped(gone.into_iter().rev().collect())
 }
 
-/// `1 key MIN`
+/// Takes members from the end of the highest scores, or of the lowest.
+fn take(found: &mut Scores, is_max: bool, most: usize) -> Vec<(i64, Vec<u8>)> {
+    let mut taken = ranked(found);
+    if is_max {
+        taken.reverse();
+    }
+    taken.truncate(most);
+    for (_, member) in &taken {
+        found.remove(member);
+    }
+    taken
+}
+
+/// `count key ... MIN|MAX [COUNT count]`, from an argument on.
+fn pop_several(call: &mut Call<'_>, at: usize) -> Expect {
+    let args = &call.args[at..];
+    let number = |word: &Vec<u8>| {
+        let text = String::from_utf8_lossy(word);
+        text.parse::<usize>().expect("shapes have numbers here")
+    };
+    let (keys, rest) = args[1..].split_at(number(&args[0]));
+    for name in keys {
+        let Some(mut found) = scores(call, name) else {
+            return wrong_type();
+        };
+        if !found.is_empty() {
+            let taken = take(&mut found, rest[0] == b"MAX", rest.get(2).map_or(1, number));
+            put(call, name, found);
+            return Expect::All(vec![Expect::bulk(name), Expect::Scored(taken)]);
+        }
+    }
+    Expect::Null
+}
+
 pub(super) fn zmpop(call: &mut Call<'_>) -> Expect {
-    let name = call.args[1].clone();
-    let Some(mut found) = scores(call, &name) else {
-        return wrong_type();
-    };
-    let Some((score, member)) = ranked(&found).into_iter().next() else {
-        return Expect::Null;
-    };
-    found.remove(&member);
-    put(call, &name, found);
-    let pair = Expect::Scored(vec![(score, member)]);
-    Expect::All(vec![Expect::bulk(&name), pair])
+    pop_several(call, 0)
+}
+
+pub(super) fn bzmpop(call: &mut Call<'_>) -> Expect {
+    pop_several(call, 1)
+}
+
+/// `key ... timeout`: something is there, or it is in a transaction, or the time passes.
+fn pop_first(call: &mut Call<'_>, is_max: bool) -> Expect {
+    let args = call.args;
+    for name in &args[..args.len() - 1] {
+        let Some(mut found) = scores(call, name) else {
+            return wrong_type();
+        };
+        if let Some((score, member)) = take(&mut found, is_max, 1).pop() {
+            put(call, name, found);
+            let items = [
+                Expect::bulk(name),
+                Expect::bulk(&member),
+                Expect::Score(score),
+            ];
+            return Expect::All(items.into());
+        }
+    }
+    Expect::Null
+}
+
+pub(super) fn bzpopmin(call: &mut Call<'_>) -> Expect {
+    pop_first(call, false)
+}
+
+pub(super) fn bzpopmax(call: &mut Call<'_>) -> Expect {
+    pop_first(call, true)
 }
 
 /// `target source min max BYSCORE`; the expiry of the target goes.

@@ -1,0 +1,167 @@
+//! What commands have in common that wait for elements of lists or members of sorted sets. How a wait goes is
+//! in [`super::park`].
+
+use keyspace::collection::any::Collection;
+use keyspace::{Key, Kind};
+use resp::reply::Writer;
+
+use super::park::{Taken, Wait};
+use super::{Context, Failure, Handled, Next, failure, list, sorted_set};
+use crate::config::Settings;
+use crate::observe::waits::{Asks, KeyWait};
+use crate::server::Server;
+use crate::store::{Entry, Shards, Store};
+
+/// How often a value is read back that others let leave memory again.
+const WARM_TRIES: usize = 3;
+
+/// The first of some keys that has a value of a kind, if no other connection waits for that.
+///
+/// # Errors
+/// A key before it is of another kind.
+fn ready<'k>(
+    server: &'static Server,
+    db: usize,
+    shards: &mut Shards<'_>,
+    (mut keys, kind): (impl Iterator<Item = Key<'k>>, Kind),
+) -> Result<Option<Key<'k>>, Failure> {
+    keys.find_map(|key| match kind_of(shards, key)? {
+        // The oldest wait is served first.
+        own if own == kind => server.is_line_empty(db, key, kind).then_some(Ok(key)),
+        _ => Some(Err(failure::WRONG_TYPE)),
+    })
+    .transpose()
+}
+
+fn kind_of(shards: &mut Shards<'_>, key: Key<'_>) -> Option<Kind> {
+    shards.of(key).find(key).map(|entry| entry.kind())
+}
+
+/// Does what is asked for with the first of some keys that has a value, or waits for one.
+pub(super) fn take_or_wait<'k>(
+    context: &mut Context<'_>,
+    keys: impl Iterator<Item = Key<'k>> + Clone,
+    (until_ms, asks): (Option<i64>, Asks),
+    locked: impl Iterator<Item = Key<'k>> + Clone,
+) -> Handled {
+    let (server, db, kind) = (context.server, context.store.db, asks.kind());
+    loop {
+        let mut shards = context.store.lock_keys(locked.clone());
+        if let Some(key) = ready(server, db, &mut shards, (keys.clone(), kind))? {
+            let settings = &server.settings;
+            give(&mut shards, key, &asks, settings, &mut context.reply)?;
+            return Ok(Next::Done);
+        }
+        drop(shards);
+        if !context.may_wait() {
+            match asks {
+                Asks::Move(..) => context.reply.null(),
+                _ => context.reply.null_array(),
+            }
+            return Ok(Next::Done);
+        }
+        let wait = Wait {
+            until_ms,
+            durable: None,
+            repeats: false,
+            give_up: |context, _| context.reply.null_array(),
+        };
+        let is_there = |shards: &mut Shards<'_>| {
+            let ready = ready(server, db, shards, (keys.clone(), kind));
+            !matches!(ready, Ok(None))
+        };
+        if let Some(waits) = context.park_at_keys(keys.clone(), wait, asks.clone(), is_there) {
+            return Ok(waits);
+        }
+    }
+}
+
+/// Does what is asked for with a key that has a value of the right kind.
+fn give(
+    shards: &mut Shards<'_>,
+    key: Key<'_>,
+    asks: &Asks,
+    settings: &Settings,
+    writer: &mut Writer<'_>,
+) -> Result<(), Failure> {
+    match asks.kind() {
+        Kind::SortedSet => sorted_set::give(shards, key, asks, settings, writer),
+        _ => list::give(shards, key, asks, settings, writer),
+    }
+}
+
+/// Takes what a connection waits for in a key of a database.
+pub(super) fn take_for(
+    store: &Store<'_>,
+    server: &'static Server,
+    (db, key): (usize, Key<'_>),
+    wait: &KeyWait,
+) -> Taken {
+    let to = match &wait.asks {
+        Asks::Move(_, to) => &to[..],
+        _ => key.bytes,
+    };
+    let to = Key {
+        bytes: to,
+        hash: store.keyspace.hash(to),
+    };
+    let mut tries = 0;
+    let mut shards = loop {
+        let mut shards = store.lock_keys_in(db, [key, to].into_iter());
+        if kind_of(&mut shards, key) != Some(wait.asks.kind()) {
+            return Taken::Nothing;
+        }
+        if ![key, to].iter().any(|&key| is_cold(&mut shards, key)) {
+            break shards;
+        }
+        drop(shards);
+        tries += 1;
+        let mut keys = [key, to].into_iter();
+        if let Err(failure) = keys.try_for_each(|key| bring_back(store, server, db, key)) {
+            return match wait.claim() {
+                true => Taken::Failed(failure),
+                false => Taken::Late,
+            };
+        }
+        if tries > WARM_TRIES {
+            return Taken::Nothing;
+        }
+    };
+    if !wait.claim() {
+        return Taken::Late;
+    }
+    let mut reply = Vec::new();
+    let writer = &mut Writer::new(&mut reply, wait.protocol);
+    match give(&mut shards, key, &wait.asks, &server.settings, writer) {
+        Ok(()) => Taken::Reply(reply),
+        Err(failure) => Taken::Failed(failure),
+    }
+}
+
+/// Whether a part of the value of a key is in the log alone.
+fn is_cold(shards: &mut Shards<'_>, key: Key<'_>) -> bool {
+    let mut shard = shards.of(key);
+    let cold_leaves = |entry: &Entry<'_, '_>| entry.tree().map_or(0, Collection::cold_leaves);
+    shard
+        .find(key)
+        .is_some_and(|entry| entry.cold().is_some() || cold_leaves(&entry) > 0)
+}
+
+/// Brings all of the value of a key back into memory.
+///
+/// # Errors
+/// It cannot be read, or there can be no room for it.
+fn bring_back(
+    store: &Store<'_>,
+    server: &'static Server,
+    db: usize,
+    key: Key<'_>,
+) -> Result<(), Failure> {
+    store.bring_back(db, key)?;
+    let bytes = store.with_cold_tree(db, key, |tree| tree.cold_bytes() as usize);
+    match bytes {
+        None => Ok(()),
+        Some(bytes) if bytes > server.most_held() => Err(failure::OUT_OF_MEMORY),
+        Some(_) => store.bring_leaves_back(db, key, |tree| tree.cold_records().collect()),
+    }
+}

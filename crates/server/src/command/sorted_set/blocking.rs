@@ -1,0 +1,137 @@
+//! Commands that wait for members: BZPOPMIN BZPOPMAX BZMPOP. [`super::super::blocking`] has what they share
+//! with those of lists.
+
+use keyspace::Key;
+use keyspace::collection::tree::End;
+use resp::reply::Writer;
+
+use super::super::blocking::take_or_wait;
+use super::super::park::{self, Unit};
+use super::super::spec::{Begin, Find};
+use super::super::{Arg, ArgKind, Args, Context, Failure, Handled, KeySpec, Spec, flag::*};
+use super::READS;
+use super::pop::{Choice, take, take_named};
+use crate::config::{Packed, Settings};
+use crate::observe::waits::Asks;
+use crate::store::Shards;
+
+const TIMEOUT: Arg = Arg::of("timeout", ArgKind::Double);
+
+/// Takes members, and the key with the last of them.
+const POPPED: &[&str] = &["RW", "access", "delete"];
+
+/// A row of the commands that wait for a member of several sorted sets.
+const WAITS: Spec = Spec {
+    arity: -3,
+    flags: WRITE | NOSCRIPT | BLOCKING | FAST,
+    keys: &[KeySpec {
+        flags: POPPED,
+        begin: Begin::Index(1),
+        find: Find::Range {
+            last: -2,
+            step: 1,
+            limit: 0,
+        },
+        notes: None,
+    }],
+    since: "5.0.0",
+    args: &[Arg::key("key").multiple(), TIMEOUT],
+    history: &[("6.0.0", "The timeout may have a fraction.")],
+    ..READS
+};
+
+/// The table of what waits for members.
+pub(crate) const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "bzpopmin",
+        summary: "Removes the member with the lowest score of the first sorted set that has any, waits for \
+                  one if none has",
+        handler: bzpopmin,
+        ..WAITS
+    },
+    Spec {
+        name: "bzpopmax",
+        summary: "Removes the member with the highest score of the first sorted set that has any, waits for \
+                  one if none has",
+        handler: bzpopmax,
+        ..WAITS
+    },
+    Spec {
+        name: "bzmpop",
+        arity: -5,
+        flags: WRITE | BLOCKING | MOVABLE_KEYS,
+        keys: &[KeySpec {
+            flags: POPPED,
+            begin: Begin::Index(2),
+            find: Find::Count {
+                count: 0,
+                first: 1,
+                step: 1,
+            },
+            notes: None,
+        }],
+        since: "7.0.0",
+        summary: "Removes members of the first sorted set that has any, waits for some if none has",
+        complexity: "O(K + M log N) for K keys and M members that are removed",
+        args: &[
+            TIMEOUT,
+            Arg::of("numkeys", ArgKind::Integer),
+            Arg::key("key").multiple(),
+            Arg::one_of("where", &[Arg::word("min", "MIN"), Arg::word("max", "MAX")]),
+            Arg::of("count", ArgKind::Integer).token("COUNT").optional(),
+        ],
+        handler: bzmpop,
+        ..READS
+    },
+];
+
+/// Does what is asked for with a sorted set that has members.
+pub(in crate::command) fn give(
+    shards: &mut Shards<'_>,
+    key: Key<'_>,
+    asks: &Asks,
+    settings: &Settings,
+    writer: &mut Writer<'_>,
+) -> Result<(), Failure> {
+    let packed = Packed::sorted_set(settings);
+    let mut shard = shards.of(key);
+    let Some(set) = shard.find_sorted_set(key)? else {
+        return Ok(());
+    };
+    match *asks {
+        Asks::Members(end, most) => take_named(writer, (key.bytes, set), (end, most), packed),
+        Asks::Member(end) => {
+            writer.array(3);
+            writer.bulk(key.bytes);
+            take(writer, set, (end, 1), packed, false);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn pop(context: &mut Context<'_>, args: &Args<'_>, end: End) -> Handled {
+    let last = args.len() - 1;
+    let until_ms = park::deadline(context.store.now, args, last, Unit::Seconds)?;
+    let keys = (1..last).map(|at| args.key(at));
+    take_or_wait(context, keys.clone(), (until_ms, Asks::Member(end)), keys)
+}
+
+/// `BZPOPMIN key [key ...] timeout`
+fn bzpopmin(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    pop(context, args, End::Front)
+}
+
+/// `BZPOPMAX key [key ...] timeout`
+fn bzpopmax(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    pop(context, args, End::Back)
+}
+
+/// `BZMPOP timeout numkeys key [key ...] MIN|MAX [COUNT count]`
+fn bzmpop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let Choice { keys, end, most } = Choice::parse(args, 2)?;
+    let until_ms = park::deadline(context.store.now, args, 1, Unit::Seconds)?;
+    let keys = keys.map(|at| args.key(at));
+    let asks = Asks::Members(end, most);
+    take_or_wait(context, keys.clone(), (until_ms, asks), keys)
+}
