@@ -24,10 +24,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ferrite_log::Lsn;
-use keyspace::{Kind, reason};
+use keyspace::reason;
 use resp::number;
 
-use super::{Context, Next, blocking, server};
+use super::{Context, Next, blocking};
 use crate::names::ByHash;
 use crate::observe::waits::{Asks, Key, KeyWait, ready};
 use crate::request::{Args, Failure};
@@ -194,11 +194,7 @@ pub(crate) enum Taken {
 /// Takes what there is in a key of a database for a connection that waits for it: looks under the shard's
 /// lock whether there is something, then claims the wait, then takes it.
 fn take(context: &Context<'_>, (db, key): (usize, keyspace::Key<'_>), wait: &KeyWait) -> Taken {
-    let store = &context.store;
-    match wait.asks.kind() {
-        Kind::String => server::debug::take_for(store, db, key.bytes, wait),
-        _ => blocking::take_for(store, context.server, (db, key), wait),
-    }
+    blocking::take_for(&context.store, context.server, (db, key), wait)
 }
 
 /// Looks at the lines of the keys that a command, or a transaction, has written. No shard is locked.

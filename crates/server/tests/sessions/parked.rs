@@ -1,5 +1,4 @@
-//! Connections that wait for a key (DEBUG BLOCK, which takes a key's value as BLPOP takes an element), or for
-//! a time (WAIT).
+//! Connections that wait for an element of a list (BLPOP), or for a time (WAIT).
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -44,22 +43,22 @@ fn those_who_wait_for_a_key_are_served_in_the_order_in_which_they_came() {
         let mut admin = server.client();
         let mut waiting: Vec<Client> = (0..12).map(|_| server.client()).collect();
         for client in &mut waiting {
-            block(&mut admin, client, "DEBUG BLOCK k 0");
+            block(&mut admin, client, "BLPOP k 0");
         }
         assert_eq!(info(&mut admin, "blocked_clients"), "12");
         for (number, client) in waiting.iter_mut().enumerate() {
             // Whoever writes, on whatever worker.
             let mut writer = server.client();
             let value = number.to_string();
-            assert_eq!(writer.ask(&format!("SET k {value}")), ok());
+            assert_eq!(writer.ask(&format!("RPUSH k {value}")), Value::Int(1));
             assert_eq!(writer.ask("EXISTS k"), Value::Int(0), "{target}");
             assert_eq!(read(client), taken("k", &value), "{target}");
         }
         eventually("all have gone on", || {
             info(&mut admin, "blocked_clients") == "0"
         });
-        assert_eq!(admin.ask("SET k last"), ok());
-        assert_eq!(waiting[0].ask("DEBUG BLOCK k 0"), taken("k", "last"));
+        assert_eq!(admin.ask("RPUSH k last"), Value::Int(1));
+        assert_eq!(waiting[0].ask("BLPOP k 0"), taken("k", "last"));
     }
 }
 
@@ -69,21 +68,21 @@ fn what_waits_behind_is_answered_behind() {
     let (mut admin, mut client) = (server.client(), server.client());
     let id = id_of(&mut client);
     client
-        .send_bytes(b"PING\r\nDEBUG BLOCK k 0\r\nECHO \"\\x41\"\r\nGET other\r\nDEBUG BLOCK k 0\r\nPING\r\nEC")
+        .send_bytes(b"PING\r\nBLPOP k 0\r\nECHO \"\\x41\"\r\nGET other\r\nBLPOP k 0\r\nPING\r\nEC")
         .expect("the server reads");
     assert_eq!(read(&mut client).text(), "PONG");
     eventually("the wait", || {
         listed(&mut admin, id, "flags").as_deref() == Some("b")
     });
     admin.ask("SET other x");
-    admin.ask("SET k one");
+    admin.ask("RPUSH k one");
     assert_eq!(read(&mut client), taken("k", "one"));
     assert_eq!(read(&mut client), bulk("A"));
     assert_eq!(read(&mut client), bulk("x"));
     eventually("the wait", || {
         listed(&mut admin, id, "flags").as_deref() == Some("b")
     });
-    admin.ask("SET k two");
+    admin.ask("RPUSH k two");
     assert_eq!(read(&mut client), taken("k", "two"));
     assert_eq!(read(&mut client).text(), "PONG");
     client.send_bytes(b"HO end\r\n").expect("the server reads");
@@ -96,13 +95,13 @@ fn a_wait_in_front_of_a_long_pipeline_lasts() {
     let server = Server::start(TWO, &[]);
     let (mut admin, mut client) = (server.client(), server.client());
     let id = id_of(&mut client);
-    let requests = [&b"DEBUG BLOCK k 0\r\n"[..], &b"PING\r\n".repeat(400)].concat();
+    let requests = [&b"BLPOP k 0\r\n"[..], &b"PING\r\n".repeat(400)].concat();
     client.send_bytes(&requests).expect("the server reads");
     eventually("the wait", || {
         listed(&mut admin, id, "flags").as_deref() == Some("b")
     });
     assert!(is_silent(&mut client));
-    admin.ask("SET k one");
+    admin.ask("RPUSH k one");
     assert_eq!(read(&mut client), taken("k", "one"));
     for _ in 0..400 {
         assert_eq!(read(&mut client).text(), "PONG");
@@ -113,27 +112,26 @@ fn a_wait_in_front_of_a_long_pipeline_lasts() {
 fn a_transaction_serves_when_it_is_over_and_waits_for_nothing() {
     let server = Server::start(TWO, &[]);
     let (mut admin, mut client) = (server.client(), server.client());
-    block(&mut admin, &mut client, "DEBUG BLOCK k 0");
-    for request in ["MULTI", "SET k 1", "DEL k", "EXEC"] {
+    block(&mut admin, &mut client, "BLPOP k 0");
+    for request in ["MULTI", "RPUSH k 1", "DEL k", "EXEC"] {
         admin.ask(request);
     }
     assert!(is_silent(&mut client));
-    for request in ["MULTI", "SET k 1", "SET k 2", "GET k"] {
+    for request in ["MULTI", "RPUSH k 1", "LSET k 0 2", "LLEN k"] {
         admin.ask(request);
     }
-    let replies = Value::Array(vec![ok(), ok(), bulk("2")]);
+    let replies = Value::Array(vec![Value::Int(1), ok(), Value::Int(1)]);
     assert_eq!(admin.ask("EXEC"), replies);
     assert_eq!(read(&mut client), taken("k", "2"));
-    for request in [
-        "MULTI",
-        "DEBUG BLOCK k 0",
-        "WAIT 1 0",
-        "SET k 3",
-        "DEBUG BLOCK k 0",
-    ] {
+    for request in ["MULTI", "BLPOP k 0", "WAIT 1 0", "RPUSH k 3", "BLPOP k 0"] {
         admin.ask(request);
     }
-    let replies = vec![Value::NullArray, Value::Int(0), ok(), taken("k", "3")];
+    let replies = vec![
+        Value::NullArray,
+        Value::Int(0),
+        Value::Int(1),
+        taken("k", "3"),
+    ];
     assert_eq!(admin.ask("EXEC"), Value::Array(replies));
 }
 
@@ -143,15 +141,15 @@ fn databases_that_are_emptied_or_exchanged_are_waited_for_as_before() {
     let (mut admin, mut client) = (server.client(), server.client());
     let mut other = server.client();
     other.ask("SELECT 1");
-    block(&mut admin, &mut client, "DEBUG BLOCK k 0");
+    block(&mut admin, &mut client, "BLPOP k 0");
     admin.ask("FLUSHALL");
-    other.ask("SET k 1");
+    other.ask("RPUSH k 1");
     assert!(is_silent(&mut client));
     admin.ask("SWAPDB 0 1");
     assert_eq!(read(&mut client), taken("k", "1"));
-    block(&mut admin, &mut client, "DEBUG BLOCK k 0");
+    block(&mut admin, &mut client, "BLPOP k 0");
     admin.ask("FLUSHDB");
-    admin.ask("SET k 2");
+    admin.ask("RPUSH k 2");
     assert_eq!(read(&mut client), taken("k", "2"));
 }
 
@@ -160,8 +158,8 @@ fn a_wait_ends_with_its_time_and_not_before() {
     let server = Server::start(TWO, &[]);
     let (mut admin, mut client) = (server.client(), server.client());
     for (request, least_ms, reply) in [
-        ("DEBUG BLOCK k 0.05", 50, Value::NullArray),
-        ("DEBUG BLOCK k 0.0001", 1, Value::NullArray),
+        ("BLPOP k 0.05", 50, Value::NullArray),
+        ("BLPOP k 0.0001", 1, Value::NullArray),
         ("WAIT 1 50", 50, Value::Int(0)),
         ("WAIT 0 0", 0, Value::Int(0)),
         ("WAIT -1 0", 0, Value::Int(0)),
@@ -171,7 +169,7 @@ fn a_wait_ends_with_its_time_and_not_before() {
         // The server counts in whole milliseconds of a clock that may be one ahead.
         assert!(start.elapsed() + Duration::from_millis(2) >= Duration::from_millis(least_ms));
     }
-    for request in ["DEBUG BLOCK k 1000", "WAIT 1 100000"] {
+    for request in ["BLPOP k 1000", "WAIT 1 100000"] {
         let id = block(&mut admin, &mut client, request);
         assert_eq!(info(&mut admin, "clients_in_timeout_table"), "1");
         assert_eq!(admin.ask(&format!("CLIENT UNBLOCK {id}")), Value::Int(1));
@@ -209,7 +207,7 @@ fn a_connection_is_not_idle_while_it_waits() {
 fn unblock_ends_a_wait_once() {
     let server = Server::start(TWO, &[]);
     let (mut admin, mut client) = (server.client(), server.client());
-    let id = block(&mut admin, &mut client, "DEBUG BLOCK k 0");
+    let id = block(&mut admin, &mut client, "BLPOP k 0");
     assert_eq!(
         admin.ask(&format!("CLIENT UNBLOCK {id} ERROR")),
         Value::Int(1)
@@ -218,10 +216,10 @@ fn unblock_ends_a_wait_once() {
     let error = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
     assert_eq!(read(&mut client), Value::Error(error.into()));
     // It stands in no line any more.
-    admin.ask("SET k 1");
-    assert_eq!(admin.ask("GET k"), bulk("1"));
+    admin.ask("RPUSH k 1");
+    assert_eq!(admin.ask("LLEN k"), Value::Int(1));
     for (request, reply) in [
-        ("DEBUG BLOCK none 0", Value::NullArray),
+        ("BLPOP none 0", Value::NullArray),
         ("WAIT 3 0", Value::Int(0)),
     ] {
         let id = block(&mut admin, &mut client, request);
@@ -244,7 +242,7 @@ fn a_connection_that_ends_while_it_waits_is_noticed_at_once() {
     for io in ["epoll", "auto"] {
         let server = Server::start(TWO, &["--io", io]);
         let mut admin = server.client();
-        for request in ["DEBUG BLOCK k 0", "WAIT 1 0"] {
+        for request in ["BLPOP k 0", "WAIT 1 0"] {
             for half in [false, true] {
                 let mut client = server.client();
                 let id = block(&mut admin, &mut client, request);
@@ -268,8 +266,8 @@ fn a_connection_that_ends_while_it_waits_is_noticed_at_once() {
         eventually("the end", || listed(&mut admin, id, "id").is_none());
         assert_eq!(admin.ask("GET a"), bulk("1"), "{io}");
         // Nobody stands in line for it.
-        admin.ask("SET k 1");
-        assert_eq!(admin.ask("GET k"), bulk("1"), "{io}");
+        admin.ask("RPUSH k 1");
+        assert_eq!(admin.ask("LLEN k"), Value::Int(1), "{io}");
         assert_eq!(info(&mut admin, "blocked_clients"), "0");
     }
 }
@@ -294,7 +292,7 @@ fn what_waits_behind_runs_once_whoever_says_so() {
             let mut waiting = [server.client(), server.client()];
             for (number, client) in waiting.iter_mut().enumerate() {
                 let id = id_of(client);
-                let requests = format!("DEBUG BLOCK k{number} 0\r\nINCR {round}:{number}\r\n");
+                let requests = format!("BLPOP k{number} 0\r\nINCR {round}:{number}\r\n");
                 client
                     .send_bytes(requests.as_bytes())
                     .expect("the server reads");
@@ -306,7 +304,7 @@ fn what_waits_behind_runs_once_whoever_says_so() {
             busy.send_bytes(&encode_request(&["LCS", "a", "b", "LEN"]).repeat(2))
                 .expect("the server reads");
             for (number, client) in waiting.iter_mut().enumerate() {
-                assert_eq!(admin.ask(&format!("SET k{number} v")), ok());
+                assert_eq!(admin.ask(&format!("RPUSH k{number} v")), Value::Int(1));
                 send(client, &format!("INCR {round}:{number}"));
                 client.finish_sending();
             }
@@ -327,7 +325,7 @@ fn the_server_ends_with_those_who_wait() {
     let mut server = Server::start(TWO, &[]);
     let mut admin = server.client();
     let (mut one, mut two) = (server.client(), server.client());
-    block(&mut admin, &mut one, "DEBUG BLOCK k 0");
+    block(&mut admin, &mut one, "BLPOP k 0");
     block(&mut admin, &mut two, "WAIT 1 0");
     server.signal(Signal::TERM);
     assert!(
@@ -338,7 +336,7 @@ fn the_server_ends_with_those_who_wait() {
     assert!(one.is_closed(PATIENCE) && two.is_closed(PATIENCE));
 }
 
-/// Takes values until it gets an end for one.
+/// Takes values until it gets "end".
 fn consume(server: &Server, seed: u64, keys: usize) -> Vec<String> {
     let (mut client, mut random) = (server.client(), Rng::with_seed(seed));
     let mut values = Vec::new();
@@ -346,7 +344,7 @@ fn consume(server: &Server, seed: u64, keys: usize) -> Vec<String> {
         let key = random.usize(..keys);
         // Some wait for ever, for most the time is up again and again.
         let timeout = ["0.001", "0.003", "0.02", "0.1"][random.usize(..4)];
-        match client.ask(&format!("DEBUG BLOCK k{key} {timeout}")) {
+        match client.ask(&format!("BLPOP k{key} {timeout}")) {
             Value::Array(taken) => match taken[1].text() {
                 end if end == "end" => return values,
                 value => values.push(value),
@@ -387,11 +385,7 @@ fn every_value_is_taken_once_however_waits_end() {
                         let (mut client, mut random) = (server.client(), Rng::with_seed(producer));
                         for number in 0..VALUES {
                             let key = random.usize(..KEYS);
-                            // Only where nothing is, so that nothing is overwritten.
-                            let request = format!("SET k{key} {producer}:{number} NX");
-                            while client.ask(&request) != ok() {
-                                thread::yield_now();
-                            }
+                            integer(&client.ask(&format!("RPUSH k{key} {producer}:{number}")));
                         }
                     })
                 })
@@ -400,9 +394,9 @@ fn every_value_is_taken_once_however_waits_end() {
                 producer.join().expect("it writes all");
             }
             let mut client = server.client();
-            let mut ends = 0;
-            while ends < CONSUMERS {
-                ends += usize::from(client.ask(&format!("SET k{} end NX", ends % KEYS)) == ok());
+            // A consumer that takes an end leaves no value of that key.
+            for number in 0..CONSUMERS {
+                integer(&client.ask(&format!("RPUSH k{} end", number % KEYS)));
             }
             let taken = consumers
                 .into_iter()

@@ -9,28 +9,23 @@ use std::time::Duration;
 
 use keyspace::collection::any::SMALL_BYTES;
 use keyspace::collection::cell::{Cell, DECIMAL_MAX};
-use keyspace::{AnyItems, COLD_MIN_BYTES, Key, Kind};
+use keyspace::{AnyItems, COLD_MIN_BYTES, Kind};
 use resp::number;
-use resp::reply::{Protocol, Writer};
+use resp::reply::Protocol;
 use sys::file::Trouble;
 
 use super::digest::Digest;
 use super::{Args, Context, Failure, Handled, Next, help};
-use crate::command::park::{self, Taken, Unit, Wait};
 use crate::command::session::Session;
 use crate::command::{Command, deferred, failure};
 use crate::config::Setting;
-use crate::observe::notify::Event;
-use crate::observe::waits::{Asks, KeyWait};
 use crate::persistence::snapshot::{self, Duplicates, Reload, ReloadError};
 use crate::persistence::{AgainError, Persistence};
 use crate::request::{Pieces, Reply};
 use crate::server::Server;
-use crate::store::{Shards, Store};
 
 pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     match (args.len(), args.get(1).to_ascii_lowercase().as_slice()) {
-        (4, b"block") => return block(context, args),
         (3, b"sleep") => sleep(context, args.get(2)),
         (3, b"set-active-expire") => set_active_expire(context, args.get(2)),
         (3, b"object") => return object(context, args),
@@ -79,80 +74,6 @@ fn sleep(context: &mut Context<'_>, seconds: &[u8]) {
     let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
     context.store.turn.exclusive(|_| std::thread::sleep(time));
     context.reply.ok();
-}
-
-/// Takes the value of a key as soon as there is one, as BLPOP takes an element: what tests of commands that
-/// wait need while there are no lists.
-fn block(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let until_ms = park::deadline(context.store.now, args, 3, Unit::Seconds)?;
-    let (key, db, server) = (args.key(2), context.store.db, context.server);
-    loop {
-        // Who came before is served before.
-        let is_first = || server.is_line_empty(db, key, Kind::String);
-        if let Some(Some(value)) = take(&context.store, db, key, is_first) {
-            context.reply.encoded(&pair(key, &value));
-            return Ok(Next::Done);
-        }
-        if !context.may_wait() {
-            context.reply.null_array();
-            return Ok(Next::Done);
-        }
-        let wait = Wait {
-            until_ms,
-            durable: None,
-            repeats: false,
-            give_up: |context, _| context.reply.null_array(),
-        };
-        let is_there = |shards: &mut Shards<'_>| {
-            shards.of(key).contains(key) && server.is_line_empty(db, key, Kind::String)
-        };
-        let keys = std::iter::once(key);
-        if let Some(waits) = context.park_at_keys(keys, wait, Asks::Value, is_there) {
-            return Ok(waits);
-        }
-    }
-}
-
-/// Takes the value of a key for a connection that waits for it.
-pub(crate) fn take_for(store: &Store<'_>, db: usize, key: &[u8], wait: &KeyWait) -> Taken {
-    let hash = store.keyspace.hash(key);
-    let key = Key { bytes: key, hash };
-    match take(store, db, key, || wait.claim()) {
-        None => Taken::Nothing,
-        Some(None) => Taken::Late,
-        Some(Some(value)) => Taken::Reply(pair(key, &value)),
-    }
-}
-
-/// Takes the value of a key: none if there is none, none inside if `may` says no.
-fn take(
-    store: &Store<'_>,
-    db: usize,
-    key: Key<'_>,
-    may: impl FnOnce() -> bool,
-) -> Option<Option<Vec<u8>>> {
-    let mut shard = store.lock_in(db, key);
-    let value = match shard.find_string(key).ok()??.bytes_now() {
-        Ok(value) => value.to_vec(),
-        // It is as if there were none, until it can be read.
-        Err(_) => return None,
-    };
-    if !may() {
-        return Some(None);
-    }
-    shard.remove(key);
-    shard.tell(Event::DEL, key);
-    Some(Some(value))
-}
-
-/// The reply: a key and its value, which look the same in all protocols.
-fn pair(key: Key<'_>, value: &[u8]) -> Vec<u8> {
-    let mut reply = Vec::new();
-    let mut writer = Writer::new(&mut reply, Protocol::Resp2);
-    writer.array(2);
-    writer.bulk(key.bytes);
-    writer.bulk(value);
-    reply
 }
 
 fn set_active_expire(context: &mut Context<'_>, wanted: &[u8]) {
@@ -450,8 +371,6 @@ fn print_help(context: &mut Context<'_>) {
         context,
         "DEBUG",
         &[
-            "BLOCK <key> <timeout>",
-            "    Wait so many seconds (0: for ever) for a key, take its value, and answer both.",
             "DIGEST",
             "    Return a digest of all keys and values.",
             "DIGEST-VALUE <key> [<key> ...]",

@@ -37,8 +37,6 @@ pub(crate) struct KeyWait {
 /// the commands ([`crate::command::park`]).
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Asks {
-    /// The value of the key, which is removed.
-    Value,
     /// Element at an end of a list.
     Element(End),
     /// At most so many elements at an end of a list.
@@ -55,7 +53,6 @@ impl Asks {
     /// Kind of the value that has what is asked for.
     pub(crate) fn kind(&self) -> Kind {
         match self {
-            Asks::Value => Kind::String,
             Asks::Element(_) | Asks::Elements(..) | Asks::Move(..) => Kind::List,
             Asks::Member(_) | Asks::Members(..) => Kind::SortedSet,
         }

@@ -136,6 +136,7 @@ impl Waiters {
 
 #[cfg(test)]
 mod tests {
+    use keyspace::collection::tree::End;
     use resp::reply::Protocol;
 
     use super::*;
@@ -149,7 +150,7 @@ mod tests {
             number,
             client,
             protocol: Protocol::Resp2,
-            asks: Asks::Value,
+            asks: Asks::Element(End::Front),
         })
     }
 
