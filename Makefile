@@ -68,7 +68,8 @@ instructions: ## instructions per operation beside those of BASE (a commit; the 
 churn: ## whether the limit of memory holds, for CHURN_SECONDS (1800) seconds, on the optimised server; CHURN_GROUP=1: in a cgroup that would kill it
 	scripts/guarded env FERRITE_CHURN_GROUP=$${CHURN_GROUP:-} FERRITE_CHURN_SECONDS=$${CHURN_SECONDS:-1800} cargo test --release -p ferrite-server --test all -- memory::churn --nocapture
 
-torture: build ## everything at once against a model, for SECONDS (600) seconds from SEED (the clock), on the optimised server; SCRIPT=file runs a script, SHRINK (300) bounds the seconds that make a find short
-	scripts/guarded env FERRITE_SERVER=$(abspath $(or $(CARGO_TARGET_DIR),target))/release/ferrite-server FERRITE_TORTURE_SECONDS=$(or $(SECONDS),600) \
+torture: ## everything at once against a model, for SECONDS (600) seconds from SEED (the clock), on an optimised server with DEBUG DISK (feature `faults`, in a target folder of its own); SCRIPT=file runs a script, SHRINK (300) bounds the seconds that make a find short
+	cargo build --release -p ferrite-server --features faults --target-dir $(or $(CARGO_TARGET_DIR),target)/faults
+	scripts/guarded env FERRITE_SERVER=$(abspath $(or $(CARGO_TARGET_DIR),target))/faults/release/ferrite-server FERRITE_TORTURE_SECONDS=$(or $(SECONDS),600) \
 		FERRITE_SEED=$(or $(SEED),$$(date +%s)) FERRITE_TORTURE_SHRINK=$(or $(SHRINK),$(if $(SCRIPT),0,300)) FERRITE_TORTURE_SCRIPT=$(abspath $(SCRIPT)) \
 		cargo test -p ferrite-server --test all -- torture::everything_at_once --nocapture

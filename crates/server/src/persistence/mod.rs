@@ -42,7 +42,6 @@ use keyspace::collection::Base;
 use keyspace::collection::log::ledger::Ledger as _;
 use keyspace::{COLD_MIN_BYTES, ItemsExpired, LogAddress, Overwritten};
 use parking_lot::{Mutex, RwLock};
-use sys::file::Faulty;
 
 use crate::config::{Setting, Settings};
 use crate::limits::{
@@ -73,10 +72,16 @@ use replay::{Loader, Unfinished};
 pub(crate) use switch::{Phase, forget_incomplete};
 pub(crate) use warming::Warming;
 
+/// Type of the log's disk. Builds for tests have simulated faults (DEBUG DISK).
+#[cfg(not(any(debug_assertions, feature = "faults")))]
+type LogDisk = sys::file::Disk;
+#[cfg(any(debug_assertions, feature = "faults"))]
+type LogDisk = sys::file::Faulty;
+
 /// The log and its state.
 pub(crate) struct Persistence {
-    /// Disk of the log, with simulated faults (DEBUG DISK).
-    pub(crate) disk: Arc<Faulty>,
+    /// Disk of the log.
+    pub(crate) disk: Arc<LogDisk>,
     /// Directory of the log; constant while the server runs.
     directory: OnceLock<PathBuf>,
     log: RwLock<Option<Log>>,
@@ -164,6 +169,7 @@ impl Persistence {
     }
 
     /// Lets the unwritten records end with the process.
+    #[cfg(any(debug_assertions, feature = "faults"))]
     pub(crate) fn forget_ring(&self) {
         if let Some(log) = self.log.read().as_ref() {
             log.forget_ring();

@@ -162,6 +162,10 @@ impl Runner {
             Duration::from_secs(1)
         };
         let answer = connection.ask(&format!("DEBUG DISK {word}"), wait);
+        if let Ok(Value::Error(error)) = &answer {
+            let error = String::from_utf8_lossy(error);
+            return Err(Find::new("trouble", format!("DEBUG DISK: {error}")));
+        }
         match word {
             "volatile" => self.life.is_volatile = true,
             "none" => {

@@ -1,9 +1,9 @@
 //! Files, as whoever keeps data needs them: positioned reads and writes, durability spelled out, and
 //! nothing else.
 //!
-//! [`Files`] and [`File`] are the one seam between the log and a disk. [`Disk`] is the real thing, [`Faulty`]
-//! is the same with failures on demand; the log's tests have one that forgets what was not synced. What a
-//! caller may rely on:
+//! [`Files`] and [`File`] are the one seam between the log and a disk. [`Disk`] is the real thing. `Faulty` is
+//! the same with failures on demand; builds for production lack it. The log's tests have one that forgets what
+//! was not synced. What a caller may rely on:
 //!
 //! 1. Bytes are durable after [`File::sync_data`] returned well, not before, and in no order.
 //! 2. A name (after `create`, `rename`, `link`, `unlink`) is durable after [`Files::sync_dir`] of its
@@ -15,11 +15,13 @@
 mod cached;
 mod direct;
 mod disk;
+#[cfg(any(debug_assertions, feature = "faults"))]
 mod faulty;
 mod files;
 mod scan;
 
 pub use cached::is_cached;
 pub use disk::{Disk, file_system_bytes};
+#[cfg(any(debug_assertions, feature = "faults"))]
 pub use faulty::{Faulty, Trouble};
 pub use files::{DIRECT_BLOCK, File, Files, Lock};

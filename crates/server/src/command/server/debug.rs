@@ -12,7 +12,6 @@ use keyspace::collection::cell::{Cell, DECIMAL_MAX};
 use keyspace::{AnyItems, COLD_MIN_BYTES, Kind};
 use resp::number;
 use resp::reply::Protocol;
-use sys::file::Trouble;
 
 use super::digest::Digest;
 use super::{Args, Context, Failure, Handled, Next, help};
@@ -33,6 +32,7 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         (2, b"loadaof") => return load_log(context, args),
         (2, b"digest") => return digest(context),
         (_, b"digest-value") => digest_values(context, args),
+        #[cfg(any(debug_assertions, feature = "faults"))]
         (3, b"disk") => return disk(context, args.get(2)),
         (3, b"error") => context.reply.error(args.get(2)),
         (3, b"log") => log(context, args),
@@ -215,7 +215,10 @@ fn digest(context: &mut Context<'_>) -> Handled {
 }
 
 /// Makes trouble with the disk that the log is on.
+#[cfg(any(debug_assertions, feature = "faults"))]
 fn disk(context: &mut Context<'_>, wanted: &[u8]) -> Handled {
+    use sys::file::Trouble;
+
     let name = wanted.to_ascii_lowercase();
     let known = Trouble::ALL.iter();
     let found = known.clone().find(|(known, _)| known.as_bytes() == name);
@@ -375,8 +378,11 @@ fn print_help(context: &mut Context<'_>) {
             "    Return a digest of all keys and values.",
             "DIGEST-VALUE <key> [<key> ...]",
             "    Return a digest of the value of each key.",
+            #[cfg(any(debug_assertions, feature = "faults"))]
             "DISK <none|volatile|writes|syncs|full|taken>",
+            #[cfg(any(debug_assertions, feature = "faults"))]
             "    Make trouble with the disk of the log: what is not synced goes with the process, writes or",
+            #[cfg(any(debug_assertions, feature = "faults"))]
             "    syncs fail, or there is no space (but what files have taken). NONE ends it.",
             "ERROR <text>",
             "    Answer an error with this text.",
