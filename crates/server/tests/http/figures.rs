@@ -131,6 +131,26 @@ fn the_page_shows_what_info_says() {
     );
 }
 
+/// A figure that is a field of INFO has no value while INFO has no such field: all are there while there is a
+/// log.
+#[test]
+fn every_figure_that_info_says_has_a_value() {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+    let docs = std::fs::read_to_string(docs).expect("it is there");
+    let site = Site::start(&["--appendonly", "yes"]);
+    let shown = site.get("/metrics").body;
+    let mut count = 0;
+    for row in docs.lines() {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        if cells.len() == 5 && cells[3].starts_with('`') {
+            let name = cells[0].trim_start_matches("| `").trim_end_matches('`');
+            assert!(shown.contains(&format!("\n{name} ")), "{name} is not shown");
+            count += 1;
+        }
+    }
+    assert!(count >= 60, "{count}");
+}
+
 #[test]
 fn the_parts_of_memory_add_up() {
     for log in ["no", "yes"] {

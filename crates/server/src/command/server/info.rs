@@ -9,11 +9,14 @@
 //! ```
 //!
 //! A section is a row of [`SECTIONS`] and a function of `info_sections` that writes its fields; each goes
-//! through what it counts once. Here is which sections are written, and in what form.
+//! through what it counts once. Here is which sections are written, and in what form. /metrics and the dashboard
+//! read from these sections whatever INFO says, too ([`numbers`]).
 
+use std::collections::HashMap;
 use std::fmt::{Display, Write};
 
 use super::info_offload;
+use super::overview::Overview;
 use super::{Args, Context, Handled, Next, info_sections};
 
 /// One section.
@@ -22,11 +25,11 @@ pub(super) struct Section {
     title: &'static str,
     /// Whether INFO shows it when no section is asked for.
     by_default: bool,
-    write: fn(&mut Report, &Context<'_>),
+    write: fn(&mut Report, &Overview<'_>),
 }
 
 impl Section {
-    const fn new(title: &'static str, write: fn(&mut Report, &Context<'_>)) -> Section {
+    const fn new(title: &'static str, write: fn(&mut Report, &Overview<'_>)) -> Section {
         Section {
             title,
             by_default: true,
@@ -68,6 +71,12 @@ pub(super) struct Report {
 }
 
 impl Report {
+    fn new() -> Report {
+        Report {
+            text: String::with_capacity(8192),
+        }
+    }
+
     /// Writes a field.
     pub(super) fn field(&mut self, name: &str, value: impl Display) {
         self.line(format_args!("{name}:{value}"));
@@ -91,9 +100,8 @@ impl Report {
 }
 
 pub(super) fn info(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let mut report = Report {
-        text: String::with_capacity(4096),
-    };
+    let mut report = Report::new();
+    let view = Overview::of(context.server, context.store.turn, context.store.now);
     for section in SECTIONS
         .iter()
         .filter(|section| is_asked_for(section, args))
@@ -102,10 +110,26 @@ pub(super) fn info(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             report.line("");
         }
         report.line(format_args!("# {}", section.title));
-        (section.write)(&mut report, context);
+        (section.write)(&mut report, &view);
     }
     context.reply.verbatim("txt", report.text.as_bytes());
     Ok(Next::Done)
+}
+
+/// The fields of INFO's default sections whose values are numbers. A field of two sections has the value of the
+/// first.
+pub(crate) fn numbers(view: &Overview<'_>) -> HashMap<String, f64> {
+    let mut report = Report::new();
+    for section in SECTIONS.iter().filter(|section| section.by_default) {
+        (section.write)(&mut report, view);
+    }
+    let mut numbers = HashMap::new();
+    for (name, value) in report.text.lines().filter_map(|line| line.split_once(':')) {
+        if let Ok(value) = value.parse() {
+            numbers.entry(name.to_owned()).or_insert(value);
+        }
+    }
+    numbers
 }
 
 /// Whether the arguments of INFO name a section: itself, or a word for several.

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::Context;
 use super::info::Report;
-use super::info_sections::{existing_databases, percent};
+use super::info_sections::percent;
+use super::overview::Overview;
 
-pub(super) fn offload(report: &mut Report, context: &Context<'_>) {
-    let (server, reading) = (context.server, &context.server.persistence.reading);
+pub(super) fn offload(report: &mut Report, view: &Overview<'_>) {
+    let (server, reading) = (view.server, &view.server.persistence.reading);
     let (mut keys, mut cold_keys, mut cold_bytes) = (0, 0, 0);
-    for (_, database) in existing_databases(context) {
+    for (_, database) in view.databases() {
         let (its_keys, its_bytes) = database.cold();
         keys += database.len();
         cold_keys += its_keys;
@@ -33,7 +33,7 @@ pub(super) fn offload(report: &mut Report, context: &Context<'_>) {
     // Of what was asked for and there.
     let from_memory = percent(hits.saturating_sub(reads), hits);
     report.field("memory_hit_ratio", format!("{from_memory:.2}%"));
-    for (db, database) in existing_databases(context) {
+    for (db, database) in view.databases() {
         let (cold, bytes) = database.cold();
         if cold > 0 {
             let resident = database.len().saturating_sub(cold);

@@ -7,11 +7,10 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use keyspace::{Database, Keyspace, Turn};
+use keyspace::Database;
 
-use super::Context;
 use super::info::{Report, human_bytes};
-use super::memory_figures::MemoryFigures;
+use super::overview::Overview;
 use crate::command::{Command, table};
 use crate::config::{REDIS_VERSION, Setting, VERSION};
 use crate::metrics::{CommandStats, Counter, Distribution, WorkerStats};
@@ -21,8 +20,8 @@ use crate::pubsub::NameKind;
 use crate::server::Server;
 use crate::shared::clients::status;
 
-pub(super) fn server(report: &mut Report, context: &Context<'_>) {
-    let server = context.server;
+pub(super) fn server(report: &mut Report, view: &Overview<'_>) {
+    let server = view.server;
     let now_us = sys::clock::realtime_us();
     let uptime_s = (now_us / 1000 - server.started_ms).max(0) / 1000;
     let hz = server.settings.int(Setting::Hz);
@@ -57,10 +56,10 @@ pub(super) fn server(report: &mut Report, context: &Context<'_>) {
     report.field("io_threads_active", u8::from(server.workers.len() > 1));
 }
 
-pub(super) fn clients(report: &mut Report, context: &Context<'_>) {
+pub(super) fn clients(report: &mut Report, view: &Overview<'_>) {
     let (mut connected, mut blocked, mut watching) = (0, 0, 0);
     let (mut most_input, mut most_output) = (0, 0);
-    context.server.clients.for_each(|client| {
+    view.server.clients.for_each(|client| {
         connected += 1;
         blocked += u32::from(client.has_status(status::BLOCKED));
         watching += u32::from(client.watched_keys() > 0);
@@ -68,23 +67,20 @@ pub(super) fn clients(report: &mut Report, context: &Context<'_>) {
         most_input = most_input.max(input);
         most_output = most_output.max(client.output_bytes.load(Relaxed));
     });
-    let most = context.server.settings.int(Setting::MaxClients);
+    let most = view.server.settings.int(Setting::MaxClients);
     report.field("connected_clients", connected);
     report.zeroes(&["cluster_connections"]);
     report.field("maxclients", most);
     report.field("client_recent_max_input_buffer", most_input);
     report.field("client_recent_max_output_buffer", most_output);
     report.field("blocked_clients", blocked);
-    report.field(
-        "tracking_clients",
-        context.server.observers.tracking.clients(),
-    );
+    report.field("tracking_clients", view.server.observers.tracking.clients());
     report.field("watching_clients", watching);
     report.field(
         "clients_in_timeout_table",
-        context.server.deadlines.load(Relaxed),
+        view.server.deadlines.load(Relaxed),
     );
-    let watched = context.server.observers.watches.keys();
+    let watched = view.server.observers.watches.keys();
     report.field("total_watched_keys", watched);
 }
 
@@ -93,24 +89,9 @@ pub(super) fn percent(part: u64, whole: u64) -> f64 {
     part as f64 * 100.0 / whole.max(1) as f64
 }
 
-/// Databases that were ever used.
-pub(super) fn existing_databases<'a>(
-    context: &'a Context<'_>,
-) -> impl Iterator<Item = (usize, &'a Database)> + Clone + use<'a> {
-    databases_of(context.store.keyspace, context.store.turn)
-}
-
-/// Databases of a keyspace that were ever used.
-pub(crate) fn databases_of<'a>(
-    keyspace: &'a Keyspace,
-    turn: &'a Turn<'_>,
-) -> impl Iterator<Item = (usize, &'a Database)> + Clone + use<'a> {
-    (0..keyspace.databases()).filter_map(move |db| Some((db, keyspace.existing(turn, db)?)))
-}
-
-pub(super) fn memory(report: &mut Report, context: &Context<'_>) {
-    let settings = &context.server.settings;
-    let figures = MemoryFigures::gather(context);
+pub(super) fn memory(report: &mut Report, view: &Overview<'_>) {
+    let settings = &view.server.settings;
+    let figures = view.memory();
     report.bytes("used_memory", figures.used);
     report.bytes("used_memory_rss", figures.resident);
     report.bytes("used_memory_peak", figures.peak);
@@ -164,21 +145,18 @@ pub(super) fn memory(report: &mut Report, context: &Context<'_>) {
     ]);
     report.field("mem_clients_normal", figures.buffers);
     report.field("mem_slow_log", figures.slow_log);
-    report.field(
-        "mem_tracking_table",
-        context.server.observers.tracking.bytes(),
-    );
+    report.field("mem_tracking_table", view.server.observers.tracking.bytes());
     report.zeroes(&["mem_cluster_links"]);
     report.field("mem_aof_buffer", figures.log);
     report.field("mem_allocator", sys::memory::ALLOCATOR);
     report.zeroes(&["active_defrag_running"]);
-    let waiting = context.store.keyspace.pending_reclaims();
+    let waiting = view.server.keyspace.pending_reclaims();
     report.field("lazyfree_pending_objects", waiting);
-    report.field("lazyfreed_objects", context.server.reclaimed());
+    report.field("lazyfreed_objects", view.server.reclaimed());
 }
 
-pub(super) fn persistence(report: &mut Report, context: &Context<'_>) {
-    let (server, snapshots) = (context.server, &context.server.snapshots);
+pub(super) fn persistence(report: &mut Report, view: &Overview<'_>) {
+    let (server, snapshots) = (view.server, &view.server.snapshots);
     let (history, current) = (snapshots.history(), snapshots.current());
     report.field("loading", u8::from(server.is_loading()));
     report.zeroes(&["async_loading"]);
@@ -299,8 +277,8 @@ fn loading_progress(report: &mut Report, loading: &Loading) {
     report.field("loading_eta_seconds", left_s);
 }
 
-pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
-    let (server, totals) = (context.server, &context.server.totals);
+pub(super) fn stats(report: &mut Report, view: &Overview<'_>) {
+    let (server, totals) = (view.server, &view.server.totals);
     let sum = |counter: fn(&WorkerStats) -> &Counter| server.sum(counter);
     report.field("total_connections_received", totals.connections.get());
     report.field("total_commands_processed", sum(|stats| &stats.commands));
@@ -324,9 +302,18 @@ pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
     report.field("instantaneous_output_repl_kbps", "0.00");
     report.field("rejected_connections", totals.rejected.get());
     report.zeroes(&["sync_full", "sync_partial_ok", "sync_partial_err"]);
+    removals(report, view);
+    uses(report, view);
+    disconnections(report, view);
+}
+
+/// Keys and clients that were removed because their time had come, or memory was short.
+fn removals(report: &mut Report, view: &Overview<'_>) {
+    let (server, totals) = (view.server, &view.server.totals);
+    let sum = |counter: fn(&WorkerStats) -> &Counter| server.sum(counter);
     report.field("expired_keys", server.expired_keys());
     report.field("expired_subkeys", server.expired_fields());
-    let overdue = overdue_percent(context);
+    let overdue = overdue_percent(view);
     report.field("expired_stale_perc", format_args!("{overdue:.2}"));
     report.field(
         "expired_time_cap_reached_count",
@@ -339,6 +326,12 @@ pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
     let (current_ms, total_ms) = server.memory.exceeded_ms();
     report.field("total_eviction_exceeded_time", total_ms);
     report.field("current_eviction_exceeded_time", current_ms);
+}
+
+/// Uses of keys, channels and sockets.
+fn uses(report: &mut Report, view: &Overview<'_>) {
+    let (server, totals) = (view.server, &view.server.totals);
+    let sum = |counter: fn(&WorkerStats) -> &Counter| server.sum(counter);
     report.field("keyspace_hits", sum(|stats| &stats.hits));
     report.field("keyspace_misses", sum(|stats| &stats.misses));
     let names = |kind: NameKind| server.registry.count(kind);
@@ -371,7 +364,11 @@ pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
     report.field("io_threaded_reads_processed", by_threads(reads));
     report.field("io_threaded_writes_processed", by_threads(writes));
     report.zeroes(&["reply_buffer_shrinks", "reply_buffer_expands"]);
-    let logins = &server.logins;
+}
+
+/// Connections that were refused or closed by the server.
+fn disconnections(report: &mut Report, view: &Overview<'_>) {
+    let (logins, totals) = (&view.server.logins, &view.server.totals);
     report.field("auth_failures", logins.failed.load(Relaxed));
     report.field("auth_delayed", logins.delayed.load(Relaxed));
     report.field("auth_refused", logins.refused.load(Relaxed));
@@ -386,11 +383,11 @@ pub(super) fn stats(report: &mut Report, context: &Context<'_>) {
     );
 }
 
-pub(super) fn replication(report: &mut Report, context: &Context<'_>) {
+pub(super) fn replication(report: &mut Report, view: &Overview<'_>) {
     report.field("role", "master");
     report.zeroes(&["connected_slaves"]);
     report.field("master_failover_state", "no-failover");
-    report.field("master_replid", &context.server.replication_id);
+    report.field("master_replid", &view.server.replication_id);
     report.field("master_replid2", "0".repeat(40));
     report.zeroes(&["master_repl_offset"]);
     report.field("second_repl_offset", -1);
@@ -402,7 +399,7 @@ pub(super) fn replication(report: &mut Report, context: &Context<'_>) {
     ]);
 }
 
-pub(super) fn cpu(report: &mut Report, _: &Context<'_>) {
+pub(super) fn cpu(report: &mut Report, _: &Overview<'_>) {
     let seconds = |time: Duration| format!("{}.{:06}", time.as_secs(), time.subsec_micros());
     let (own, children) = (
         sys::process::cpu_times(),
@@ -418,7 +415,7 @@ pub(super) fn cpu(report: &mut Report, _: &Context<'_>) {
 }
 
 /// There are none; the heading alone says so.
-pub(super) fn modules(_: &mut Report, _: &Context<'_>) {}
+pub(super) fn modules(_: &mut Report, _: &Overview<'_>) {}
 
 /// The counters of a command on all workers.
 pub(crate) fn counters_of<'s>(
@@ -437,10 +434,10 @@ pub(super) fn distribution(server: &Server, command: &Command) -> Distribution {
     Distribution::of(counters_of(server, command).filter_map(CommandStats::run_times))
 }
 
-pub(super) fn command_stats(report: &mut Report, context: &Context<'_>) {
+pub(super) fn command_stats(report: &mut Report, view: &Overview<'_>) {
     for command in table().all() {
         let (mut calls, mut ticks, mut rejected, mut failed) = (0, 0, 0, 0);
-        for counters in counters_of(context.server, command) {
+        for counters in counters_of(view.server, command) {
             calls += counters.calls.get();
             ticks += counters.ticks.get();
             rejected += counters.rejected.get();
@@ -459,8 +456,8 @@ pub(super) fn command_stats(report: &mut Report, context: &Context<'_>) {
     }
 }
 
-pub(super) fn error_stats(report: &mut Report, context: &Context<'_>) {
-    for (code, count) in context.server.errors.all() {
+pub(super) fn error_stats(report: &mut Report, view: &Overview<'_>) {
+    for (code, count) in view.server.errors.all() {
         report.line(format_args!("errorstat_{code}:count={count}"));
     }
 }
@@ -468,9 +465,9 @@ pub(super) fn error_stats(report: &mut Report, context: &Context<'_>) {
 /// The times below which so much of a hundred calls stay, as Redis shows them unless told otherwise.
 const PERCENTILES: [(&str, f64); 3] = [("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9)];
 
-pub(super) fn latency_stats(report: &mut Report, context: &Context<'_>) {
+pub(super) fn latency_stats(report: &mut Report, view: &Overview<'_>) {
     for command in table().all() {
-        let times = distribution(context.server, command);
+        let times = distribution(view.server, command);
         if times.calls() == 0 {
             continue;
         }
@@ -485,20 +482,20 @@ pub(super) fn latency_stats(report: &mut Report, context: &Context<'_>) {
     }
 }
 
-pub(super) fn cluster(report: &mut Report, context: &Context<'_>) {
-    let is_on = context.server.cluster.is_some();
+pub(super) fn cluster(report: &mut Report, view: &Overview<'_>) {
+    let is_on = view.server.cluster.is_some();
     report.field("cluster_enabled", u8::from(is_on));
 }
 
 /// Keys looked at to tell how long keys with an expiry have to live.
 const TTL_SAMPLES: usize = 128;
 
-pub(super) fn keyspace(report: &mut Report, context: &Context<'_>) {
-    for (db, database) in existing_databases(context) {
+pub(super) fn keyspace(report: &mut Report, view: &Overview<'_>) {
+    for (db, database) in view.databases() {
         let (keys, volatile) = (database.len(), database.volatile());
         if keys > 0 {
             let ttl_ms = if volatile > 0 {
-                average_ttl_ms(database, context.store.now)
+                average_ttl_ms(database, view.now)
             } else {
                 0
             };
@@ -515,9 +512,9 @@ pub(super) fn keyspace(report: &mut Report, context: &Context<'_>) {
 }
 
 /// How many of a hundred keys with an expiry should be gone already, from samples at random places.
-fn overdue_percent(context: &Context<'_>) -> f64 {
+fn overdue_percent(view: &Overview<'_>) -> f64 {
     let (mut overdue, mut count) = (0, 0);
-    for (_, database) in existing_databases(context) {
+    for (_, database) in view.databases() {
         if database.volatile() == 0 {
             continue;
         }
@@ -526,7 +523,7 @@ fn overdue_percent(context: &Context<'_>) -> f64 {
         database.scan(place, TTL_SAMPLES, 0, |entry| {
             if let Some(expiry) = entry.expiry() {
                 count += 1;
-                overdue += u64::from(expiry < context.store.now);
+                overdue += u64::from(expiry < view.now);
             }
         });
     }
@@ -547,17 +544,15 @@ fn average_ttl_ms(database: &Database, now: i64) -> i64 {
 }
 
 /// Ferrite's own figures, in the words of caches: each key of a command counts, not each command.
-pub(super) fn ferrite(report: &mut Report, context: &Context<'_>) {
-    let server = context.server;
+pub(super) fn ferrite(report: &mut Report, view: &Overview<'_>) {
+    let server = view.server;
     let (hits, misses) = (
         server.sum(|stats| &stats.hits),
         server.sum(|stats| &stats.misses),
     );
-    let keys: usize = existing_databases(context)
-        .map(|(_, database)| database.len())
-        .sum();
+    let keys: usize = view.databases().map(|(_, database)| database.len()).sum();
     report.field("threads", server.workers.len());
-    report.field("shards", context.store.keyspace.shards());
+    report.field("shards", view.server.keyspace.shards());
     report.field("gets", hits + misses);
     report.field("sets", server.sum(|stats| &stats.sets));
     report.field("dels", server.sum(|stats| &stats.dels));

@@ -102,6 +102,10 @@ fn usage(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
+fn gather(context: &Context<'_>) -> MemoryFigures {
+    MemoryFigures::of(context.server, context.store.turn, context.store.now)
+}
+
 /// The value of a field of MEMORY STATS.
 enum Figure {
     Count(u64),
@@ -112,7 +116,7 @@ enum Figure {
 }
 
 fn stats(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
-    let fields = stats_fields(&MemoryFigures::gather(context));
+    let fields = stats_fields(&gather(context));
     let reply = &mut context.reply;
     reply.map(fields.len());
     for (name, figure) in fields {
@@ -209,7 +213,7 @@ fn doctor(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     } else {
         limit
     };
-    let text = diagnose(&MemoryFigures::gather(context), limit);
+    let text = diagnose(&gather(context), limit);
     context.reply.verbatim("txt", text.as_bytes());
     Ok(Next::Done)
 }

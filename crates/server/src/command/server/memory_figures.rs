@@ -16,8 +16,7 @@
 use keyspace::{Overhead, Turn};
 use sys::memory::Heap;
 
-use super::info_sections::databases_of;
-use crate::command::Context;
+use super::overview::databases_of;
 use crate::server::Server;
 
 /// What a database that exists takes.
@@ -63,10 +62,6 @@ pub(crate) struct MemoryFigures {
 }
 
 impl MemoryFigures {
-    pub(super) fn gather(context: &Context<'_>) -> MemoryFigures {
-        MemoryFigures::of(context.server, context.store.turn, context.store.now)
-    }
-
     /// The figures of a server at a time (Unix, ms).
     pub(crate) fn of(server: &Server, turn: &Turn<'_>, now: i64) -> MemoryFigures {
         let used = server.used_memory();

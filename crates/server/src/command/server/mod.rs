@@ -2,7 +2,7 @@
 //!
 //! Here is the table of the family; the subcommands of a container are in the file of its handlers. Reading
 //! order: `introspection` answers COMMAND, with `description` for what a command is, `documentation` for its
-//! documentation and `key_finder` for its keys; `info` with `info_sections` is INFO; `memory`, `slowlog`,
+//! documentation and `key_finder` for its keys; `info` with `info_sections` is INFO, of an `overview`; `memory`, `slowlog`,
 //! `latency`, `hotkeys` and `key_scan` are for operators, `debug` with `digest` for tests; `cluster` and
 //! `module` say that there is none; `persistence` saves; `process` has the small ones, from TIME to SHUTDOWN.
 //!
@@ -15,7 +15,7 @@ mod description;
 mod digest;
 mod documentation;
 mod hotkeys;
-mod info;
+pub(crate) mod info;
 mod info_offload;
 pub(crate) mod info_sections;
 mod introspection;
@@ -26,6 +26,7 @@ mod lolwut;
 mod memory;
 pub(crate) mod memory_figures;
 mod module;
+pub(crate) mod overview;
 mod persistence;
 mod process;
 mod slowlog;

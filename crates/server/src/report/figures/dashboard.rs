@@ -14,7 +14,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::figure::{Samples, Value};
+use super::figure::Value;
 use super::ready::why_not_ready;
 use super::table;
 use super::view::View;
@@ -31,11 +31,9 @@ const SLOW: usize = 16;
 pub(crate) fn dashboard(view: &View<'_>) -> String {
     let (mut figures, mut by, mut times) = (Map::new(), Map::new(), Map::new());
     for figure in table::all() {
-        let mut samples = Samples::default();
-        (figure.read)(view, &mut samples);
         let name = figure.name.to_owned();
         let (mut labelled, mut distributions) = (Vec::new(), Vec::new());
-        for sample in samples.0 {
+        for sample in figure.samples(view) {
             match sample.value {
                 Value::Number(value) if figure.labels.is_empty() => {
                     figures.insert(name.clone(), number(value));
@@ -58,7 +56,7 @@ pub(crate) fn dashboard(view: &View<'_>) -> String {
     }
     let info: Map<String, Json> = table::all()
         .filter(|figure| figures.contains_key(figure.name))
-        .filter_map(|figure| Some((figure.name.to_owned(), figure.info?.into())))
+        .filter_map(|figure| Some((figure.name.to_owned(), figure.info()?.into())))
         .collect();
     let server = view.server;
     let answer = json!({
@@ -70,7 +68,7 @@ pub(crate) fn dashboard(view: &View<'_>) -> String {
             "pid": sys::process::pid(),
             "host": sys::process::hostname(),
             "run_id": server.run_id,
-            "now_ms": view.now,
+            "now_ms": view.overview.now,
             "not_ready": why_not_ready(server),
         },
         "figures": figures,

@@ -30,7 +30,7 @@ fn markdown() -> String {
                 .map(|label| format!("`{label}`"))
                 .collect();
             let field = figure
-                .info
+                .info()
                 .map(|field| format!("`{field}`"))
                 .unwrap_or_default();
             let _ = writeln!(

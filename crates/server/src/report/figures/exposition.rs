@@ -5,7 +5,7 @@ use prometheus::proto::{
     Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType,
 };
 
-use super::figure::{Figure, Kind, Sample, Samples, Value};
+use super::figure::{Figure, Kind, Sample, Value};
 use super::table;
 use super::view::View;
 use crate::metrics::Distribution;
@@ -31,9 +31,8 @@ pub(crate) fn exposition(view: &View<'_>) -> String {
 }
 
 fn family(figure: &Figure, view: &View<'_>) -> Option<MetricFamily> {
-    let mut samples = Samples::default();
-    (figure.read)(view, &mut samples);
-    if samples.0.is_empty() {
+    let samples = figure.samples(view);
+    if samples.is_empty() {
         return None;
     }
     let mut family = MetricFamily::default();
@@ -44,7 +43,7 @@ fn family(figure: &Figure, view: &View<'_>) -> Option<MetricFamily> {
         Kind::Gauge => MetricType::GAUGE,
         Kind::Histogram => MetricType::HISTOGRAM,
     });
-    let metrics = samples.0.into_iter().map(|sample| metric(figure, sample));
+    let metrics = samples.into_iter().map(|sample| metric(figure, sample));
     family.set_metric(metrics.collect());
     Some(family)
 }

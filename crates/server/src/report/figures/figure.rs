@@ -19,14 +19,20 @@ pub(super) struct Figure {
     pub(super) help: &'static str,
     /// What tells its values apart; none where it has one value.
     pub(super) labels: &'static [&'static str],
-    /// The field of INFO that says the same.
-    pub(super) info: Option<&'static str>,
-    pub(super) read: fn(&View<'_>, &mut Samples),
+    source: Source,
+}
+
+/// Origin of a figure's values.
+#[derive(Clone, Copy)]
+enum Source {
+    /// A field of INFO. There is no value while INFO has no such field.
+    Info(&'static str),
+    Read(Read),
 }
 
 /// The values of a figure.
 #[derive(Default)]
-pub(super) struct Samples(pub(super) Vec<Sample>);
+pub(super) struct Samples(Vec<Sample>);
 
 /// One value, and what tells it apart.
 pub(super) struct Sample {
@@ -65,44 +71,47 @@ impl Samples {
     }
 }
 
-const fn row(
-    kind: Kind,
-    name: &'static str,
-    help: &'static str,
-    read: fn(&View<'_>, &mut Samples),
-) -> Figure {
+/// Reads the values of a figure.
+type Read = fn(&View<'_>, &mut Samples);
+
+const fn row(kind: Kind, name: &'static str, help: &'static str, source: Source) -> Figure {
     Figure {
         name,
         kind,
         help,
         labels: &[],
-        info: None,
-        read,
+        source,
     }
 }
 
-pub(super) const fn counter(
-    name: &'static str,
-    help: &'static str,
-    read: fn(&View<'_>, &mut Samples),
-) -> Figure {
-    row(Kind::Counter, name, help, read)
+pub(super) const fn counter(name: &'static str, help: &'static str, read: Read) -> Figure {
+    row(Kind::Counter, name, help, Source::Read(read))
 }
 
-pub(super) const fn gauge(
-    name: &'static str,
-    help: &'static str,
-    read: fn(&View<'_>, &mut Samples),
-) -> Figure {
-    row(Kind::Gauge, name, help, read)
+pub(super) const fn gauge(name: &'static str, help: &'static str, read: Read) -> Figure {
+    row(Kind::Gauge, name, help, Source::Read(read))
 }
 
-pub(super) const fn histogram(
+pub(super) const fn histogram(name: &'static str, help: &'static str, read: Read) -> Figure {
+    row(Kind::Histogram, name, help, Source::Read(read))
+}
+
+/// A counter that is a field of INFO.
+pub(super) const fn counter_in(
+    field: &'static str,
     name: &'static str,
     help: &'static str,
-    read: fn(&View<'_>, &mut Samples),
 ) -> Figure {
-    row(Kind::Histogram, name, help, read)
+    row(Kind::Counter, name, help, Source::Info(field))
+}
+
+/// A gauge that is a field of INFO.
+pub(super) const fn gauge_in(
+    field: &'static str,
+    name: &'static str,
+    help: &'static str,
+) -> Figure {
+    row(Kind::Gauge, name, help, Source::Info(field))
 }
 
 impl Figure {
@@ -111,12 +120,26 @@ impl Figure {
         Figure { labels, ..self }
     }
 
-    /// The same, which a field of INFO says too.
-    pub(super) const fn in_info(self, field: &'static str) -> Figure {
-        Figure {
-            info: Some(field),
-            ..self
+    /// The field of INFO that it is.
+    pub(super) fn info(&self) -> Option<&'static str> {
+        match self.source {
+            Source::Info(field) => Some(field),
+            Source::Read(_) => None,
         }
+    }
+
+    /// Its values now.
+    pub(super) fn samples(&self, view: &View<'_>) -> Vec<Sample> {
+        let mut samples = Samples::default();
+        match self.source {
+            Source::Read(read) => read(view, &mut samples),
+            Source::Info(field) => {
+                if let Some(&value) = view.info.get(field) {
+                    samples.number(value);
+                }
+            }
+        }
+        samples.0
     }
 }
 

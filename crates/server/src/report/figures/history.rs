@@ -17,7 +17,8 @@ use std::fmt::Write as _;
 
 use keyspace::{Database, Turn};
 
-use crate::command::server::info_sections::{counters_of, databases_of};
+use crate::command::server::info_sections::counters_of;
+use crate::command::server::overview::databases_of;
 use crate::command::table;
 use crate::limits::{
     HISTORY_COARSE_POINTS, HISTORY_COARSE_STEPS, HISTORY_FINE_POINTS, HISTORY_STEP_MS,

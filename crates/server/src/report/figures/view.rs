@@ -1,26 +1,22 @@
 //! The state of a server at one moment, as far as finding it out is worth doing once for all figures.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::collections::HashMap;
 
 use keyspace::Turn;
 
-use crate::command::server::info_sections::databases_of;
-use crate::command::server::memory_figures::MemoryFigures;
+use crate::command::server::info;
+use crate::command::server::overview::Overview;
 use crate::server::Server;
-use crate::shared::clients::status;
 
 /// See the module.
 pub(crate) struct View<'v> {
     pub(super) server: &'static Server,
-    /// When it was looked at (Unix, ms).
-    pub(super) now: i64,
-    pub(super) memory: MemoryFigures,
+    pub(super) overview: Overview<'v>,
+    /// Fields of INFO.
+    pub(super) info: HashMap<String, f64>,
     pub(super) databases: Vec<DatabaseView>,
-    pub(super) clients: ClientsView,
     /// The log, if there is one that takes writes.
     pub(super) log: Option<ferrite_log::Status>,
-    /// The turn it was gathered in has not ended.
-    _turn: std::marker::PhantomData<&'v ()>,
 }
 
 /// A database that was ever used.
@@ -33,20 +29,11 @@ pub(super) struct DatabaseView {
     pub(super) cold_bytes: usize,
 }
 
-/// What the connected clients do.
-#[derive(Default)]
-pub(super) struct ClientsView {
-    pub(super) connected: u64,
-    pub(super) blocked: u64,
-    pub(super) watching: u64,
-    pub(super) subscribed: u64,
-}
-
 impl<'v> View<'v> {
     /// Looks at everything; the turn was entered.
     pub(crate) fn gather(server: &'static Server, turn: &'v Turn<'static>) -> View<'v> {
-        let now = sys::clock::realtime_ms();
-        let databases = databases_of(&server.keyspace, turn).map(|(db, database)| {
+        let overview = Overview::of(server, turn, sys::clock::realtime_ms());
+        let databases = overview.databases().map(|(db, database)| {
             let (cold_keys, cold_bytes) = database.cold();
             DatabaseView {
                 db,
@@ -56,21 +43,12 @@ impl<'v> View<'v> {
                 cold_bytes,
             }
         });
-        let mut clients = ClientsView::default();
-        server.clients.for_each(|client| {
-            clients.connected += 1;
-            clients.blocked += u64::from(client.has_status(status::BLOCKED));
-            clients.watching += u64::from(client.watched.load(Relaxed) > 0);
-            clients.subscribed += u64::from(client.has_status(status::PUBSUB));
-        });
         View {
             server,
-            now,
-            memory: MemoryFigures::of(server, turn, now),
             databases: databases.collect(),
-            clients,
+            info: info::numbers(&overview),
             log: server.persistence.status(),
-            _turn: std::marker::PhantomData,
+            overview,
         }
     }
 }

@@ -10,8 +10,8 @@ mod state;
 
 use super::figure::Samples;
 use super::figure::{Chapter, Figure};
-use super::view::View;
-use crate::metrics::{Counter, Distribution, WorkerStats};
+use super::view::{DatabaseView, View};
+use crate::metrics::Distribution;
 
 /// All figures, in the order in which they are told.
 pub(super) const CHAPTERS: &[Chapter] = &[
@@ -58,9 +58,11 @@ pub(super) fn all() -> impl Iterator<Item = &'static Figure> {
     CHAPTERS.iter().flat_map(|chapter| chapter.figures)
 }
 
-/// A sum over workers.
-fn sum(view: &View<'_>, samples: &mut Samples, of: fn(&WorkerStats) -> &Counter) {
-    samples.count(view.server.sum(of));
+/// A value of each database.
+fn by_database(view: &View<'_>, samples: &mut Samples, of: fn(&DatabaseView) -> usize) {
+    for one in &view.databases {
+        samples.labelled(&[&one.db.to_string()], of(one) as f64);
+    }
 }
 
 /// A sum of ticks in seconds.
@@ -98,7 +100,10 @@ mod tests {
                 figure.help.ends_with('.') && !figure.help.contains('|'),
                 "{name}"
             );
-            assert!(figure.info.is_none() || figure.labels.is_empty(), "{name}");
+            assert!(
+                figure.info().is_none() || figure.labels.is_empty(),
+                "{name}"
+            );
             if figure.kind == Kind::Histogram {
                 assert!(name.ends_with("_seconds"), "{name}");
             }
