@@ -10,9 +10,8 @@ use std::time::Duration;
 use ferrite_log::Hold;
 use keyspace::{Records, Snapshot, Turn};
 
-use super::cold;
 use super::file::Draft;
-use super::save::{Between, Save, SavedValue, Stop, check};
+use super::save::{Save, Stop, check};
 use super::state::Outcome;
 use crate::limits::{SNAPSHOT_COPIES_SHARE, SNAPSHOT_REST_SHARE, SNAPSHOT_WORK_US, WARMING_LOOK};
 use crate::persistence::Durable;
@@ -37,7 +36,7 @@ fn write_beside(
     let used_memory = server.used_memory();
     let (mut draft, file) = Draft::create(&server.settings)?;
     let mut save = Save::begin((server, hold), file, used_memory, snapshot.sizes().to_vec())?;
-    put_all(&mut save, turn, snapshot, hold, used_memory as usize)?;
+    put_all(&mut save, turn, snapshot, used_memory as usize)?;
     save.finish()?;
     match server.snapshots.commit(|| draft.keep()) {
         None => return Err(Stop::Cancelled),
@@ -51,7 +50,6 @@ fn put_all(
     save: &mut Save<'_>,
     turn: &mut Turn<'_>,
     snapshot: &mut Snapshot,
-    hold: Option<&Hold>,
     used_memory: usize,
 ) -> Result<(), Stop> {
     let (server, mut records) = (save.server(), Records::default());
@@ -78,35 +76,13 @@ fn put_all(
             check(server)
         };
         match stepped {
-            Some(database) => put(save, database, &records, hold, &mut pause)?,
+            Some(database) => save.records(database, &records, &mut pause)?,
             None if may_walk => return Ok(()),
             None => std::thread::sleep(WARMING_LOOK),
         }
         server.snapshots.note_progress(records.len(), copied_bytes);
         pause()?;
     }
-}
-
-/// Writes keys and values to the file.
-fn put(
-    save: &mut Save<'_>,
-    database: usize,
-    records: &Records,
-    hold: Option<&Hold>,
-    pause: Between<'_>,
-) -> Result<(), Stop> {
-    if !cold::is_in(records) {
-        return save.records(database, records, pause);
-    }
-    cold::read(save.server(), records, hold, |found| match found {
-        cold::Found::Values(values) => save.records(database, &values, pause),
-        cold::Found::File {
-            key,
-            expiry,
-            len,
-            stream,
-        } => save.key(database, key, SavedValue::File(len, stream), expiry, pause),
-    })
 }
 
 /// Throttle by processor time.

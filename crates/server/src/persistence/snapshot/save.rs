@@ -99,6 +99,9 @@ pub(crate) fn save_alone(server: &Durable, alone: &Exclusive<'_>, now: i64) -> i
         .sum();
     let (mut draft, file) = Draft::create(&server.settings)?;
     let mut save = Save::begin((server, None), file, used_memory, sizes.collect())?;
+    // All clients wait for the end.
+    save.delay_us = 0;
+    let go_on = &mut || Ok(());
     for (number, database) in &databases {
         let mut result = Ok(());
         // Entries with values that are only in the log are collected, to read several values at a time.
@@ -113,19 +116,19 @@ pub(crate) fn save_alone(server: &Durable, alone: &Exclusive<'_>, now: i64) -> i
                     Some(items) => SavedValue::Items(items),
                     None => SavedValue::Bytes(entry.value().bytes()),
                 };
-                result = save.put_alone(*number, key, value, expiry);
+                result = save.key(*number, key, value, expiry, go_on);
                 return;
             };
             let value = RecordValue::Cold(cold);
             aside.push_typed(key, (entry.value_type(), value), expiry);
             bytes += cold.len + key.len() as u64;
             if bytes >= SNAPSHOT_READ_BYTES {
-                result = save.put_cold(*number, &std::mem::take(&mut aside));
+                result = save.records(*number, &std::mem::take(&mut aside), go_on);
                 bytes = 0;
             }
         });
         result?;
-        save.put_cold(*number, &aside)?;
+        save.records(*number, &aside, go_on)?;
     }
     save.finish()?;
     draft.keep()?;
@@ -210,8 +213,30 @@ impl<'s> Save<'s> {
         })
     }
 
-    /// Writes keys of a database with values in memory, unless the snapshot is cancelled.
+    /// Writes keys of a database, unless the snapshot is cancelled. Values that are only in the log are read
+    /// from it.
     pub(super) fn records(
+        &mut self,
+        database: usize,
+        records: &Records,
+        pause: Between<'_>,
+    ) -> Result<(), Stop> {
+        if !cold::is_in(records) {
+            return self.values(database, records, pause);
+        }
+        let (server, hold) = (self.server, self.hold);
+        cold::read(server, records, hold, |found| match found {
+            Found::Values(values) => self.values(database, &values, pause),
+            Found::File {
+                key,
+                expiry,
+                len,
+                stream,
+            } => self.key(database, key, SavedValue::File(len, stream), expiry, pause),
+        })
+    }
+
+    fn values(
         &mut self,
         database: usize,
         records: &Records,
@@ -225,7 +250,7 @@ impl<'s> Save<'s> {
     }
 
     /// Writes a key, unless the snapshot is cancelled.
-    pub(super) fn key(
+    fn key(
         &mut self,
         database: usize,
         key: &[u8],
@@ -238,40 +263,6 @@ impl<'s> Save<'s> {
             self.wait()?;
         }
         Ok(())
-    }
-
-    /// Reads the values of keys and writes both.
-    fn put_cold(&mut self, database: usize, records: &Records) -> io::Result<()> {
-        let all = cold::read(self.server, records, None, |found| {
-            match found {
-                Found::Values(values) => {
-                    for record in values.iter() {
-                        let value = in_memory(&record);
-                        self.put_alone(database, record.key, value, record.expiry)?;
-                    }
-                }
-                Found::File {
-                    key,
-                    expiry,
-                    len,
-                    stream,
-                } => self.put_alone(database, key, SavedValue::File(len, stream), expiry)?,
-            }
-            Ok(())
-        });
-        all.map_err(io::Error::from)
-    }
-
-    /// Writes a key without pause.
-    fn put_alone(
-        &mut self,
-        database: usize,
-        key: &[u8],
-        value: SavedValue<'_>,
-        expiry: Option<i64>,
-    ) -> io::Result<()> {
-        let put = self.put(database, key, value, expiry, &mut || Ok(()));
-        put.map_err(io::Error::from)
     }
 
     fn put(
