@@ -11,20 +11,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value, eventually};
+use support::{Client, PATIENCE, Server, Target, Value, bulk, eventually, ok};
 
 const TWO: Target = Target::Logged { threads: 2 };
 
 /// Values from 64 KiB on get files of their own.
 const SMALL: &[&str] = &["--log-blob-size", "64kb"];
-
-fn bulk(bytes: &[u8]) -> Value {
-    Value::Bulk(bytes.to_vec())
-}
-
-fn ok() -> Value {
-    Value::Simple(b"OK".to_vec())
-}
 
 /// `len` bytes that differ from each other and between seeds.
 fn pattern(len: usize, seed: u64) -> Vec<u8> {
@@ -114,12 +106,12 @@ fn every_command_sees_the_value() {
         expect(&[b"EXISTS", b"f"], Value::Int(0));
         // What needs the bytes gets them.
         expect(&[b"APPEND", b"g", b"tail"], Value::Int(70_005));
-        expect(&[b"GET", b"g"], bulk(&[&two[..], b"tail"].concat()));
+        expect(&[b"GET", b"g"], bulk([&two[..], b"tail"].concat()));
         expect(&[b"SET", b"g", &one], ok());
         expect(&[b"SETRANGE", b"g", b"1", b"xy"], Value::Int(300_000));
         expect(
             &[b"GETRANGE", b"g", b"0", b"4"],
-            bulk(&[one[0], b'x', b'y', one[3], one[4]]),
+            bulk([one[0], b'x', b'y', one[3], one[4]]),
         );
         let ones: u32 = two.iter().map(|byte| byte.count_ones()).sum();
         expect(&[b"SET", b"g", &two], ok());
@@ -205,7 +197,7 @@ fn transactions_use_them_and_change_them() {
         Value::Int(1),
         ok(),
         Value::Int(90_001),
-        bulk(&[&two[..], b"!"].concat()),
+        bulk([&two[..], b"!"].concat()),
         ok(),
         Value::Int(200_000),
     ];

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
-use support::{Client, Server, Target, Value};
+use support::{Client, Server, Target, Value, ok};
 
 const LOGGED: Target = Target::Synced { threads: 1 };
 const FIELDS: usize = 300;
@@ -88,10 +88,6 @@ impl Segment {
 
 fn log_of(server: &Server) -> PathBuf {
     server.dir().join("appendonlydir")
-}
-
-fn ok() -> Value {
-    Value::Simple(b"OK".to_vec())
 }
 
 /// Sets so many fields of a hash, by requests of a hundred.

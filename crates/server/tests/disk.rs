@@ -10,14 +10,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value, eventually};
+use support::{Client, PATIENCE, Server, Target, Value, eventually, ok};
 
 const LOGGED: Target = Target::Logged { threads: 2 };
 const MISCONF: &str = "MISCONF Errors writing to the AOF file: ";
-
-fn ok() -> Value {
-    Value::Simple(b"OK".to_vec())
-}
 
 /// Whether writes are refused. Whoever asks at the very moment may wait with those whose writes were on their
 /// way: so with patience for new connections, not for replies.

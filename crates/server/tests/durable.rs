@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value};
+use support::{Client, PATIENCE, Server, Target, Value, info_text as info};
 
 const ONE: Target = Target::Logged { threads: 1 };
 const TWO: Target = Target::Logged { threads: 2 };
@@ -639,15 +639,6 @@ fn what_was_not_written_outlives_the_process_and_an_end_on_demand_leaves_nothing
     );
     assert_eq!(ring(&server), None);
     assert!(!path.exists());
-}
-
-fn info(client: &mut Client, name: &str) -> String {
-    let all = text(&client.ask("INFO"));
-    let line = all
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    line.unwrap_or_else(|| panic!("no {name} in {all}"))
-        .to_owned()
 }
 
 /// Waits until the log that was begun has everything, or the one that was ended is forgotten.

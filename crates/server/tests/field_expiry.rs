@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Signal;
-use support::{Client, Server, Target, Value, eventually, info};
+use support::{Client, Server, Target, Value, eventually, info, integer as int, items as array};
 
 const LOGGED: Target = Target::Logged { threads: 2 };
 const ALWAYS: [&str; 2] = ["--appendfsync", "always"];
@@ -20,20 +20,6 @@ type Fields = BTreeMap<String, (String, i64)>;
 fn now_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.expect("after 1970").as_millis() as i64
-}
-
-fn array(value: Value) -> Vec<Value> {
-    match value {
-        Value::Array(items) => items,
-        other => panic!("no array: {other:?}"),
-    }
-}
-
-fn int(value: &Value) -> i64 {
-    match value {
-        Value::Int(number) => *number,
-        other => panic!("no number: {other:?}"),
-    }
 }
 
 /// All fields of a hash, as they are at one moment.

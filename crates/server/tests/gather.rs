@@ -8,7 +8,7 @@ use crate::support;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-use support::{Client, PATIENCE, Server, Target, Value, encode_request};
+use support::{Client, PATIENCE, Server, Target, Value, encode_request, items};
 
 /// Enough that they are not read under one lock.
 const KEYS: usize = 5000;
@@ -42,13 +42,6 @@ fn set_all(prefix: &str, value: &str) -> Vec<String> {
 
 fn call(client: &mut Client, words: &[String]) -> Value {
     client.call(words).expect("a reply")
-}
-
-fn items(value: Value) -> Vec<Value> {
-    match value {
-        Value::Array(items) => items,
-        other => panic!("not an array: {other:?}"),
-    }
 }
 
 /// What all items are; they are alike.

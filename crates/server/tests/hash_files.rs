@@ -11,14 +11,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use support::{Client, Server, Target, Value, eventually};
+use support::{Client, Server, Target, Value, eventually, ok};
 
 const TWO: Target = Target::Ferrite { threads: 2 };
 const LOGGED: Target = Target::Logged { threads: 2 };
-
-fn ok() -> Value {
-    Value::Simple(b"OK".to_vec())
-}
 
 fn bulk(value: Value) -> Vec<u8> {
     match value {

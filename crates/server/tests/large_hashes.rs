@@ -7,7 +7,7 @@ use crate::support;
 
 use std::collections::HashMap;
 
-use support::{Client, PATIENCE, Server, Target, Value, eventually};
+use support::{Client, PATIENCE, Server, Target, Value, eventually, items};
 
 const FIELDS: usize = 200_000;
 /// Bytes of the reply to HGETALL, at least.
@@ -26,13 +26,6 @@ fn fill(client: &mut Client, key: &str, value: &str) {
 
 fn read(client: &mut Client) -> Value {
     client.read(PATIENCE).expect("a reply")
-}
-
-fn items(value: Value) -> Vec<Value> {
-    match value {
-        Value::Array(items) => items,
-        other => panic!("not an array: {other:?}"),
-    }
 }
 
 /// The fields of a reply to HGETALL, none of which is there twice.

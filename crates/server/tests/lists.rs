@@ -9,19 +9,12 @@ use std::thread;
 
 use fastrand::Rng;
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value, eventually};
+use support::{Client, PATIENCE, Server, Target, Value, eventually, texts as items};
 
 const ELEMENTS: usize = 200_000;
 const TWO: Target = Target::Ferrite { threads: 2 };
 const FOUR: Target = Target::Ferrite { threads: 4 };
 const LOGGED: Target = Target::Logged { threads: 2 };
-
-fn items(value: Value) -> Vec<String> {
-    match value {
-        Value::Array(items) => items.iter().map(Value::text).collect(),
-        other => panic!("no array: {other:?}"),
-    }
-}
 
 /// Pushes `ELEMENTS` elements, many at a time.
 fn fill(client: &mut Client, key: &str) {

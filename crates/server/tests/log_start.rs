@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value};
+use support::{Client, PATIENCE, Server, Target, Value, info as figure};
 
 const LOGGED: Target = Target::Logged { threads: 1 };
 /// Bytes of a segment, and of a value of which a hundred fill one.
@@ -32,15 +32,6 @@ fn waste(client: &mut Client, bytes: usize) {
     for _ in 0..bytes.div_ceil(SMALL) {
         call(client, &[b"SET", b"waste", &[b'w'; SMALL]]);
     }
-}
-
-fn figure(client: &mut Client, name: &str) -> u64 {
-    let info = client.ask("INFO").text();
-    let line = info
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    let figure = line.unwrap_or_else(|| panic!("INFO has no {name}"));
-    figure.trim().parse().expect("a number")
 }
 
 /// Lets compaction empty segments, and go on until none has been emptied for a second.

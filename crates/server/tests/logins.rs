@@ -5,7 +5,7 @@
 
 use crate::support;
 
-use support::{Client, PATIENCE, Server, Target, encode_request, eventually};
+use support::{Client, PATIENCE, Server, Target, encode_request, eventually, info as figure};
 
 const ONE: Target = Target::Ferrite { threads: 1 };
 const WRONG: &str = "WRONGPASS invalid username-password pair or user is disabled.";
@@ -18,13 +18,6 @@ fn start(options: &[&str]) -> (Server, Client) {
     let mut admin = server.client();
     assert_eq!(admin.ask("AUTH secret").text(), "OK");
     (server, admin)
-}
-
-fn figure(client: &mut Client, name: &str) -> u64 {
-    let info = client.ask("INFO stats").text();
-    let line = info.lines().find_map(|line| line.strip_prefix(name));
-    let number = line.and_then(|rest| rest.strip_prefix(':')?.parse().ok());
-    number.unwrap_or_else(|| panic!("INFO has no {name}"))
 }
 
 /// Wrong passwords as long as they are answered without a wait.

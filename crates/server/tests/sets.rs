@@ -6,17 +6,10 @@ use crate::support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value, eventually};
+use support::{Client, PATIENCE, Server, Target, Value, eventually, texts as items};
 
 const MEMBERS: usize = 200_000;
 const LOGGED: Target = Target::Logged { threads: 2 };
-
-fn items(value: Value) -> Vec<String> {
-    match value {
-        Value::Array(items) | Value::Set(items) => items.iter().map(Value::text).collect(),
-        other => panic!("not a list: {other:?}"),
-    }
-}
 
 /// Adds `MEMBERS` members, many at a time; half of them are integers.
 fn fill(client: &mut Client, key: &str, from: usize) {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use rustix::process::Signal;
-use support::{Client, Server, Target, Value, eventually};
+use support::{Client, Server, Target, Value, eventually, info_text as info, ok};
 
 const TWO: Target = Target::Ferrite { threads: 2 };
 
@@ -56,18 +56,6 @@ impl Drop for Data {
     fn drop(&mut self) {
         crate::support::remove_data(&self.0);
     }
-}
-
-fn ok() -> Value {
-    Value::Simple(b"OK".to_vec())
-}
-
-fn info(client: &mut Client, field: &str) -> String {
-    let text = client.ask("INFO persistence").text();
-    let prefix = format!("{field}:");
-    let line = text.lines().find_map(|line| line.strip_prefix(&prefix));
-    line.unwrap_or_else(|| panic!("INFO has no {field}"))
-        .to_owned()
 }
 
 /// Waits until a server is done with loading.

@@ -6,17 +6,10 @@ use crate::support;
 use std::collections::BTreeSet;
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value, eventually, info};
+use support::{Client, PATIENCE, Server, Target, Value, eventually, info, texts as items};
 
 const MEMBERS: usize = 100_000;
 const LOGGED: Target = Target::Logged { threads: 2 };
-
-fn items(value: Value) -> Vec<String> {
-    match value {
-        Value::Array(items) => items.iter().map(Value::text).collect(),
-        other => panic!("not a list: {other:?}"),
-    }
-}
 
 /// Long, so that no socket takes all members.
 fn member(number: usize) -> String {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rustix::process::Signal;
 
 use super::{SMALL, TWO, ok};
-use crate::support::{Client, Server, Target, Value, eventually, info};
+use crate::support::{Client, Server, Target, Value, eventually, info, items};
 
 /// Fields of a hash that does not fit into the memory of a small server.
 const MANY: usize = 260_000;
@@ -39,13 +39,6 @@ fn fill_cold(client: &mut Client, key: &str) {
 fn get(client: &mut Client, key: &str, number: usize) {
     let reply = client.ask(&format!("HGET {key} field:{number}"));
     assert_eq!(reply.text(), value(number), "{key} {number}");
-}
-
-fn items(value: Value) -> Vec<Value> {
-    match value {
-        Value::Array(items) => items,
-        other => panic!("not an array: {other:?}"),
-    }
 }
 
 /// All fields, by HSCAN.

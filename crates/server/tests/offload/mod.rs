@@ -24,7 +24,7 @@ use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value, info};
+use support::{Client, PATIENCE, Server, Target, Value, bulk, info, ok};
 
 const TWO: Target = Target::Logged { threads: 2 };
 
@@ -37,14 +37,6 @@ const SMALL: &[&str] = &[
     "--maxmemory",
     "48mb",
 ];
-
-fn bulk(text: &[u8]) -> Value {
-    Value::Bulk(text.to_vec())
-}
-
-fn ok() -> Value {
-    Value::Simple(b"OK".to_vec())
-}
 
 /// Sets a key to a value of so many bytes that follow from its name, and lets the value leave memory.
 fn set_cold(client: &mut Client, key: &str, len: usize) -> Vec<u8> {
@@ -161,9 +153,7 @@ fn replies_keep_their_order_and_others_do_not_wait() {
         .chain(words.iter().map(String::as_str))
         .collect();
     requests.extend(support::encode_request(&mget));
-    expected.push(Value::Array(
-        values.iter().map(|value| bulk(value)).collect(),
-    ));
+    expected.push(Value::Array(values.iter().map(bulk).collect()));
     client.send_bytes(&requests).expect("the server reads");
     for expected in expected {
         assert_eq!(client.read(PATIENCE).expect("the server replies"), expected);

@@ -78,7 +78,7 @@ fn replies_are_whole_and_in_order_whoever_reads_the_values() {
             words.extend(keys.iter().map(String::as_str));
             words.push("missing");
             let mut expected = vec![bulk(keys[keys.len() - 1].as_bytes())];
-            expected.extend(values.iter().map(|value| bulk(value)));
+            expected.extend(values.iter().map(bulk));
             expected.push(Value::NullBulk);
             let reply = client.call(&words).expect("the server replies");
             assert_eq!(reply, Value::Array(expected), "{io}");
@@ -107,7 +107,7 @@ fn a_connection_that_goes_while_values_are_read_leaves_the_others_alone() {
                 server.client().send_bytes(&request).expect("it is open");
             }
             let reply = client.call(&words).expect("the server replies");
-            let expected = values.iter().map(|value| bulk(value)).collect();
+            let expected = values.iter().map(bulk).collect();
             assert_eq!(reply, Value::Array(expected), "{io}");
         }
         // The end, with reads under way.

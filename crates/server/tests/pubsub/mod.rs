@@ -10,17 +10,10 @@ mod unread;
 
 use crate::support;
 
-use support::{Client, PATIENCE, Target, Value, eventually, info};
+use support::{Client, PATIENCE, Target, Value, eventually, info, integer};
 
 const TWO: Target = Target::Ferrite { threads: 2 };
 const FOUR: Target = Target::Ferrite { threads: 4 };
-
-fn integer(value: &Value) -> i64 {
-    match value {
-        Value::Int(number) => *number,
-        other => panic!("not an integer: {other:?}"),
-    }
-}
 
 fn read(client: &mut Client) -> Value {
     client

@@ -16,7 +16,9 @@ use crate::support;
 
 use std::time::Duration;
 
-use support::{Client, Link, PATIENCE, Target, Value, eventually};
+use support::{
+    Client, Link, PATIENCE, Target, Value, bulk, eventually, info_text as info, integer, ok,
+};
 
 const ONE: Target = Target::Ferrite { threads: 1 };
 const TWO: Target = Target::Logged { threads: 2 };
@@ -24,25 +26,10 @@ const TWO: Target = Target::Logged { threads: 2 };
 /// How long to listen for something that must not come.
 const SILENCE: Duration = Duration::from_millis(50);
 
-fn ok() -> Value {
-    Value::Simple(b"OK".to_vec())
-}
-
-fn bulk(text: &str) -> Value {
-    Value::Bulk(text.as_bytes().to_vec())
-}
-
 fn read(client: &mut Client) -> Value {
     client
         .read(PATIENCE)
         .unwrap_or_else(|link| panic!("no reply: {link}"))
-}
-
-fn integer(value: &Value) -> i64 {
-    match value {
-        Value::Int(number) => *number,
-        other => panic!("not an integer: {other:?}"),
-    }
 }
 
 fn id_of(client: &mut Client) -> i64 {
@@ -55,14 +42,6 @@ fn listed(asker: &mut Client, id: i64, field: &str) -> Option<String> {
     let field = format!("{field}=");
     line.split_whitespace()
         .find_map(|pair| pair.strip_prefix(&field).map(str::to_owned))
-}
-
-fn info(client: &mut Client, field: &str) -> String {
-    let text = client.ask("INFO everything").text();
-    let prefix = format!("{field}:");
-    let line = text.lines().find_map(|line| line.strip_prefix(&prefix));
-    line.unwrap_or_else(|| panic!("INFO has no {field}"))
-        .to_owned()
 }
 
 /// The field of INFO that counts who was disconnected for leaving replies unread.

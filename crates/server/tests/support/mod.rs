@@ -23,7 +23,7 @@ mod value;
 pub(crate) use client::{Client, Link, PATIENCE, encode_request};
 pub(crate) use group::MemoryGroup;
 pub(crate) use server::{Server, StartFailure, Target, free_port, fresh_dir};
-pub(crate) use value::{Proto, Value, parse_value};
+pub(crate) use value::{Proto, Value, bulk, integer, items, ok, parse_value, texts};
 
 /// Asks until the answer is right; the wait between two questions grows from 5 to 50 ms.
 ///
@@ -61,15 +61,19 @@ pub(crate) fn remove_data(directory: &Path) {
     let _ = fs::remove_dir_all(directory);
 }
 
-/// A figure of INFO.
-pub(crate) fn info(client: &mut Client, field: &str) -> u64 {
-    let Value::Bulk(text) = client.ask("INFO everything") else {
-        panic!("INFO answers text");
-    };
-    let text = String::from_utf8_lossy(&text).into_owned();
+/// A field of INFO.
+pub(crate) fn info_text(client: &mut Client, field: &str) -> String {
+    let text = client.ask("INFO everything").text();
     let line = text
         .lines()
         .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
-    let figure = line.and_then(|figure| figure.trim().parse().ok());
-    figure.unwrap_or_else(|| panic!("INFO has no figure {field}"))
+    line.unwrap_or_else(|| panic!("INFO has no {field}: {text}"))
+        .to_owned()
+}
+
+/// A figure of INFO.
+pub(crate) fn info(client: &mut Client, field: &str) -> u64 {
+    let text = info_text(client, field);
+    let figure = text.parse();
+    figure.unwrap_or_else(|_| panic!("{field} of INFO is no figure: {text}"))
 }

@@ -81,6 +81,35 @@ impl fmt::Debug for Value {
     }
 }
 
+pub(crate) fn ok() -> Value {
+    Value::Simple(b"OK".to_vec())
+}
+
+pub(crate) fn bulk(bytes: impl AsRef<[u8]>) -> Value {
+    Value::Bulk(bytes.as_ref().to_vec())
+}
+
+/// The number of an integer reply.
+pub(crate) fn integer(value: &Value) -> i64 {
+    match value {
+        Value::Int(number) => *number,
+        other => panic!("not an integer: {other:?}"),
+    }
+}
+
+/// The items of an array or set.
+pub(crate) fn items(value: Value) -> Vec<Value> {
+    match value {
+        Value::Array(items) | Value::Set(items) => items,
+        other => panic!("neither an array nor a set: {other:?}"),
+    }
+}
+
+/// The items of an array or set as texts.
+pub(crate) fn texts(value: Value) -> Vec<String> {
+    items(value).iter().map(Value::text).collect()
+}
+
 impl Value {
     /// The bytes of a string reply of any kind; `None` for everything else.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
@@ -164,7 +193,7 @@ impl<'a> Cursor<'a> {
         match kind {
             b'+' => Ok(Value::Simple(line.to_vec())),
             b'-' => Ok(Value::Error(line.to_vec())),
-            b':' => Ok(Value::Int(integer(line)?)),
+            b':' => Ok(Value::Int(parse_integer(line)?)),
             b'$' if line == b"-1" => Ok(Value::NullBulk),
             b'$' => Ok(Value::Bulk(self.payload(length(line)?)?.to_vec())),
             b'*' if line == b"-1" => Ok(Value::NullArray),
@@ -248,7 +277,7 @@ fn malformed<T>(why: &str) -> Result<T, Stop> {
     Err(Stop::Malformed(why.to_owned()))
 }
 
-fn integer(line: &[u8]) -> Result<i64, Stop> {
+fn parse_integer(line: &[u8]) -> Result<i64, Stop> {
     let text = std::str::from_utf8(line).unwrap_or_default();
     match text.parse::<i64>() {
         Ok(number) if number.to_string() == text => Ok(number),
@@ -260,7 +289,7 @@ fn integer(line: &[u8]) -> Result<i64, Stop> {
 }
 
 fn length(line: &[u8]) -> Result<usize, Stop> {
-    match integer(line)? {
+    match parse_integer(line)? {
         number @ 0..=0x4000_0000 => Ok(number as usize),
         number => malformed(&format!("not a length: {number}")),
     }

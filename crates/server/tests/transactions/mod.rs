@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use fastrand::Rng;
-use support::{Client, PATIENCE, Server, Target, Value, encode_request};
+use support::{Client, PATIENCE, Server, Target, Value, encode_request, info};
 
 const TARGETS: [Target; 3] = [
     Target::Ferrite { threads: 1 },
@@ -385,15 +385,6 @@ fn a_transaction_is_there_whole_or_not_at_all_when_everything_is_emptied() {
             result.expect("the writer ran to its end");
         });
     }
-}
-
-/// A field of INFO.
-fn info(client: &mut Client, field: &str) -> i64 {
-    let text = client.ask("INFO clients").text();
-    let prefix = format!("{field}:");
-    let line = text.lines().find_map(|line| line.strip_prefix(&prefix));
-    line.and_then(|digits| digits.parse().ok())
-        .unwrap_or_else(|| panic!("INFO has no number {field}"))
 }
 
 #[test]
