@@ -6,8 +6,8 @@
 /// Bytes of the buffer a worker reads into. Shared by all of its connections.
 pub(crate) const SCRATCH_BYTES: usize = 64 * 1024;
 
-/// Once this much was read from some connections, their requests run before more are read: what was read is
-/// still in the processor's cache then.
+/// After so many bytes of input, the requests of the group run before more is read: the input is still in the
+/// processor's cache.
 pub(crate) const GROUP_BYTES: usize = 16 * 1024;
 
 /// The most that is read from one connection in one turn, so that a deep pipeline doesn't starve others.
@@ -51,7 +51,7 @@ pub(crate) const UPLOAD_PIECES: usize = 3;
 /// Bytes of a large value that are read from one connection before others have their turn.
 pub(crate) const UPLOAD_TURN_BYTES: usize = 128 * 1024;
 
-/// Bytes of large values that a worker moves to files and from them in a turn: what is copied in about 100
+/// Bytes of large values that a worker moves to files and from them in a turn; copying them takes about 100
 /// us.
 pub(crate) const BULK_TURN_BYTES: usize = 256 * 1024;
 
@@ -62,8 +62,8 @@ pub(crate) const SEND_PIECES: usize = 2;
 pub(crate) const SEND_PIECE_BYTES: usize = 1024 * 1024;
 pub(crate) const SEND_PIECE_LEAST: usize = 128 * 1024;
 
-/// Bytes of all of these: so many, and no more than one part in so many of `maxmemory`. The next value gets
-/// one part in so many of what is left, and no more than it can use.
+/// Bytes of all of these: at most N, and at most 1/M of `maxmemory`. The next value gets at most 1/K of the
+/// rest.
 pub(crate) const SEND_ROOM_BYTES: usize = 64 << 20;
 pub(crate) const SEND_ROOM_SHARE: usize = 16;
 pub(crate) const SEND_ROOM_PART: usize = 24;
@@ -77,14 +77,13 @@ pub(crate) const READ_PAST_TIMES: u32 = 2;
 pub(crate) const READ_IN_BYTES: u64 = 4 << 20;
 pub(crate) const READ_IN_STEP_BYTES: usize = 256 * 1024;
 
-/// The longest value that a command may bring from its file to memory: what is made of it has to fit into one
-/// record of the log.
+/// Longest value that a command may load from its file: the new value has to fit into one record of the log.
 pub(crate) const JOURNAL_VALUE_BYTES: u64 = 2 << 30;
 
 /// The part of `maxmemory` that stays for everything else when it does: one in so many.
 pub(crate) const WARM_SHARE: u64 = 4;
 
-/// Nanoseconds that a command which takes long may take before everybody else has a turn.
+/// Longest slice of a deferred command, nanoseconds; other connections run between two slices.
 pub(crate) const SLICE_NS: u64 = 250_000;
 
 /// Slices in a row, about a millisecond, after which the worker's processor is offered to other threads: a
@@ -94,7 +93,7 @@ pub(crate) const SLICES_IN_A_ROW: u32 = 4;
 /// Keys that such a command looks at under one lock.
 pub(crate) const SLICE_KEYS: usize = 128;
 
-/// Bytes sent to one connection before others have their turn: what is copied in about 100 us.
+/// Bytes sent to one connection before others have their turn; copying them takes about 100 us.
 pub(crate) const SEND_TURN_BYTES: usize = 256 * 1024;
 
 /// Unsent bytes of one connection at which its requests wait until it has read some: as a part of what all
@@ -114,7 +113,7 @@ pub(crate) const STALL_MS: i64 = 100;
 /// Bytes of memory that are taken at a time for what is read so.
 pub(crate) const AHEAD_PIECE_BYTES: usize = 64 * 1024;
 
-/// Reads, of 4 KiB each, of what nobody will look at before a connection is closed.
+/// Reads of dropped input, of 4 KiB each, before a connection is closed.
 pub(crate) const DROPPED_READS: usize = 256;
 
 /// Milliseconds after which a peer that has finished sending and reads nothing is given up.
@@ -146,15 +145,15 @@ pub(crate) const INBOX_BYTES: usize = 4 * 1024 * 1024;
 /// Room for published messages that a worker keeps between turns.
 pub(crate) const LOG_KEEP_BYTES: usize = 256 * 1024;
 
-/// Connections that are sent what was published in one turn, so that a message to very many doesn't hold up
-/// everybody else.
+/// Connections that get published messages in one turn: a message to very many does not delay other
+/// connections.
 pub(crate) const SENDS_PER_TURN: usize = 256;
 
 /// Unsent bytes of published messages that are worth sharing among their readers rather than copying for
 /// each.
 pub(crate) const SHARE_BYTES: usize = 4 * 1024;
 
-/// The same for a reader who has more than a piece of them already.
+/// The same for a reader with more than a piece in its backlog.
 pub(crate) const SHARE_LATE_BYTES: usize = 512;
 
 /// Parts that the registry of channels is split into, each with a lock of its own.
@@ -210,13 +209,12 @@ pub(crate) const EVICT_SLICE_SHARE: usize = 32;
 /// can.
 pub(crate) const BARREN_PASSES: usize = 4;
 
-/// Milliseconds for which no value could leave memory before a write is refused for that: what is short for a
-/// moment comes back within them, such as what background work takes. Evidence that is older than the second
-/// is none.
+/// Milliseconds without any offloaded value after which a write is refused. A short shortage, such as that of
+/// background work, is over within the first. Evidence older than the second does not count.
 pub(crate) const BARREN_MS: i64 = 1000;
 pub(crate) const BARREN_STALE_MS: i64 = 250;
 
-/// How often a worker tries to make room for replies that were not sent, before it goes on.
+/// Attempts of a worker to make room for unsent replies.
 pub(crate) const ROOM_TRIES: usize = 4;
 
 /// How often a worker spends in one turn what a command may spend on making room.
@@ -225,7 +223,7 @@ pub(crate) const TRIES_PER_TURN: u64 = 4;
 /// Slabs emptied after such a slice at most, which makes its memory free for other shards.
 pub(crate) const EVICT_PACKS: usize = 4;
 
-/// Bytes of an evicted key that room in the log is made for; longer ones take what is left.
+/// Bytes of an evicted key for which space in the log is claimed; longer keys use the remaining space.
 pub(crate) const EVICTED_KEY_BYTES: usize = 64;
 
 /// Bytes that a connection takes before it has sent anything.
@@ -270,8 +268,7 @@ pub(crate) const LEAVE_SLICE: usize = 512;
 /// them: one in this many.
 pub(crate) const TRACKING_DEAD_SHARE: usize = 4;
 
-/// For how long a connection that has stopped tracking, and is still there, may begin again with what it has
-/// read before.
+/// Milliseconds after the end of tracking within which a connection may resume it with the keys it has read.
 pub(crate) const TRACKING_GRACE_MS: i64 = 5000;
 
 /// Milliseconds for which clients are not searched again after a search that found none that may be dropped.
@@ -282,8 +279,8 @@ pub(crate) const CLIENTS_SPARED_MS: i64 = 10;
 pub(crate) const UNRETURNED_IGNORED_SHARE: i64 = 64;
 pub(crate) const UNRETURNED_MOST_SHARE: i64 = 4;
 
-/// How often who makes room looks at physical memory: for each part of one in so many of `maxmemory` that may
-/// have come, at so many bytes a millisecond.
+/// Interval of looks at physical memory while memory is freed: the time in which 1/N of `maxmemory` may
+/// arrive, at M bytes a millisecond.
 pub(crate) const UNRETURNED_LOOK_SHARE: i64 = 64;
 pub(crate) const FASTEST_BYTES_PER_MS: i64 = 512 * 1024;
 
@@ -292,9 +289,8 @@ pub(crate) const FASTEST_BYTES_PER_MS: i64 = 512 * 1024;
 pub(crate) const FORESEEN_BYTES: usize = 64 * 1024;
 pub(crate) const FORESEEN_TRIES: usize = 20;
 
-/// Where physical memory beyond what is counted is more than one part in so many of `maxmemory`, allocators
-/// give back at once what they keep; who makes room asks for that so many milliseconds after the last time at
-/// the earliest.
+/// If uncounted physical memory exceeds 1/N of `maxmemory`, allocators return their free memory at once, at
+/// most once in M milliseconds.
 pub(crate) const PURGE_SHARE: i64 = 16;
 pub(crate) const PURGE_MS: i64 = 10;
 
@@ -325,8 +321,8 @@ pub(crate) const BACKGROUND_NICE: i32 = 10;
 pub(crate) const SNAPSHOT_REST_SHARE: f64 = 8.0;
 pub(crate) const SNAPSHOT_COPIES_SHARE: usize = 16;
 
-/// How long (us) what goes on in the background works at least before it rests; a snapshot, which works on
-/// and on, as short as this.
+/// Least work of a background task between two sleeps, microseconds. The second is that of a snapshot, which
+/// works without end.
 pub(crate) const WORK_US: u64 = 1000;
 pub(crate) const SNAPSHOT_WORK_US: u64 = 200;
 
@@ -501,8 +497,7 @@ pub(crate) const REPLAY_EXTRA_THREADS: usize = 1;
 /// log that are so large that this may happen to them.
 pub(crate) const REPLAY_FETCHES: usize = 1000;
 
-/// While workers are busy all the time, who brings values back that a start has left in the log rests for so
-/// many times as long as it works.
+/// While all workers are busy, warming sleeps so many times as long as it works.
 pub(crate) const WARMING_SHARE: f64 = 8.0;
 
 /// Batches of records after which a replay tries again to let values leave memory that came before, if none
@@ -545,7 +540,7 @@ pub(crate) const HTTP_REQUEST_MS: u64 = 5_000;
 pub(crate) const HTTP_ANSWER_MS: u64 = 20_000;
 pub(crate) const HTTP_IDLE_MS: u64 = 75_000;
 
-/// Milliseconds for which figures that were gathered are answered to whoever asks.
+/// Milliseconds for which gathered figures are served again.
 pub(crate) const HTTP_FRESH_MS: u64 = 100;
 
 /// The history of the dashboard: milliseconds between two looks, how many of them make a point of the coarse
@@ -564,8 +559,7 @@ pub(crate) const BROWSE_NS: u64 = 2_000_000;
 pub(crate) const BROWSE_KEY_BYTES: usize = 256;
 pub(crate) const BROWSE_VALUE_BYTES: usize = 128;
 
-/// Nanoseconds that each round of the walk through all keys takes, without and with somebody who waits for
-/// what it counts.
+/// Nanoseconds of one round of the key scan, without and with a client that waits for its result.
 pub(crate) const KEY_SCAN_NS: u64 = 300_000;
 pub(crate) const KEY_SCAN_ASKED_NS: u64 = 5_000_000;
 

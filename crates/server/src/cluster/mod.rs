@@ -1,4 +1,4 @@
-//! A node of a cluster: which hash slots it has, and who has the others.
+//! A node of a cluster: its hash slots, and the nodes of all other slots.
 //!
 //! ```text
 //! file --read--> Map --this node--> View --+--> slots that are served here (one bit each, for every request)
@@ -10,8 +10,7 @@
 //! one bit ([`Cluster::serves`]).
 //!
 //! The map is static: it is a file that all nodes share, read at the start and by [`Cluster::reload`]. Nodes
-//! do not talk to each other. A source of another kind replaces `read_map` and what calls `reload`, and
-//! nothing else.
+//! do not talk to each other. Another source of the map replaces only `read_map` and the callers of `reload`.
 //!
 //! Invariant: a bit of `served` is set only if the view gives that slot to this node. While a view is
 //! exchanged each slot changes at one moment; a request has keys of one slot, so it sees the old map or the
@@ -95,7 +94,7 @@ impl View {
             && self.map.assigned() < usize::from(SLOTS)
     }
 
-    /// Says who this node is.
+    /// Writes the identity of this node to the server's log.
     fn tell(&self) {
         let (map, node) = (&self.map, &self.map.nodes[self.me]);
         log::info!(
@@ -123,9 +122,8 @@ fn read_map(file: &Path) -> Result<Map, Refused> {
     Map::read_file(file).map_err(Refused)
 }
 
-/// What is wrong with the cluster that settings ask for, a line for each mistake, and after it what is only
-/// worth knowing. Changes nothing. Settings with mistakes of their own may not say which node this is, which
-/// is not looked for then.
+/// Mistakes in the cluster settings and the map, one line each, then the hints. Changes nothing. If the
+/// settings have other mistakes, this node is not looked up in the map.
 pub(crate) fn check(settings: &Settings, are_right: bool) -> (Vec<String>, Vec<String>) {
     if !settings.flag(Setting::ClusterEnabled) {
         return (Vec::new(), Vec::new());

@@ -17,7 +17,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// What the map says; of this node, what its settings say beside that.
+    /// Endpoint from the map; for this node, from its settings too.
     pub(crate) fn of(view: &View, at: usize, settings: &Settings) -> Endpoint {
         let node = &view.map.nodes[at];
         let mut endpoint = Endpoint {
@@ -44,7 +44,8 @@ impl Endpoint {
         endpoint
     }
 
-    /// What clients are to connect to, by `cluster-preferred-endpoint-type`; `None`: where they are.
+    /// Preferred endpoint for clients, by `cluster-preferred-endpoint-type`; `None`: the address that the
+    /// client uses.
     pub(crate) fn preferred(&self, settings: &Settings) -> Option<&str> {
         match settings.choice(Setting::ClusterPreferredEndpointType) {
             "hostname" if self.hostname.is_empty() => Some("?"),
@@ -78,7 +79,7 @@ pub(crate) fn slots(writer: &mut Writer<'_>, view: &View, settings: &Settings) {
         endpoint.write_preferred(writer, settings);
         writer.integer(i64::from(endpoint.port));
         writer.bulk(view.map.nodes[owner].id.as_bytes());
-        // What else is known of how to reach it.
+        // Other ways to reach the node.
         let kind = settings.choice(Setting::ClusterPreferredEndpointType);
         let all = [("ip", &endpoint.ip), ("hostname", &endpoint.hostname)];
         let others = all

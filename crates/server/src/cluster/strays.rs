@@ -1,6 +1,6 @@
-//! Keys that are here though this node does not have their slots, left by an earlier map or by a server
-//! without one. They are kept and served to nobody. The control thread counts them a slice at a time, after
-//! the start and after each change of the map, and says in one line of the log what it has found.
+//! Strays: keys of slots that this node does not have, left by an earlier map or by a server without a map.
+//! They are kept and never served. The control thread counts them in slices, after the start and after each
+//! change of the map, and writes the result to the server's log in one line.
 
 use std::time::Instant;
 
@@ -25,7 +25,7 @@ struct Walk {
     at: Position,
     keys: u64,
     slots: Vec<bool>,
-    /// Keys in databases that nobody can select.
+    /// Keys in databases that no client can select.
     beyond: u64,
 }
 
@@ -40,7 +40,7 @@ impl Strays {
 }
 
 impl Cluster {
-    /// Goes on counting for a moment. The turn was entered, and all data is there.
+    /// Counts for one slice. The turn was entered, and all data is there.
     pub(crate) fn look_for_strays(&self, keyspace: &Keyspace, turn: &Turn<'_>) {
         let mut current = self.strays.0.lock();
         let Some(walk) = &mut *current else {

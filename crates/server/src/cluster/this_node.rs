@@ -41,7 +41,7 @@ fn own_port(settings: &Settings) -> i64 {
     }
 }
 
-/// Refuses a node with the port of somebody else.
+/// Refuses a node whose port differs from the server's.
 pub(super) fn check_port(node: &Node, settings: &Settings) -> Result<(), String> {
     let own = own_port(settings);
     if i64::from(node.port) == own {
@@ -88,7 +88,7 @@ fn by_address(map: &Map, settings: &Settings) -> Result<usize, String> {
     }
 }
 
-/// Whether a socket can be bound to an address, which needs no port that anybody uses.
+/// Whether a socket can be bound to an address; any free port serves.
 fn is_of_this_machine(host: &str) -> bool {
     UdpSocket::bind((host, 0)).is_ok()
 }

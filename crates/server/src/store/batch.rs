@@ -1,5 +1,5 @@
-//! Several locked shards, and the log's view of them: what changes while they are locked is one change after
-//! a crash.
+//! Several locked shards, and the log's view of them: all changes made while they are locked are one change
+//! after a crash.
 
 use keyspace::{Guard, Key, Locked};
 
@@ -11,7 +11,7 @@ use crate::request::Args;
 /// How many keys before its own a key's entry is asked for; its bucket twice as many.
 const AHEAD: usize = 8;
 
-/// Several locked shards of a database. What changes in them is one change to the log.
+/// Several locked shards of a database. All changes to them are one change in the log.
 pub(crate) struct Shards<'a> {
     pub(super) locked: Locked<'a>,
     pub(super) store: &'a Store<'a>,
@@ -33,7 +33,7 @@ impl Drop for Shards<'_> {
     }
 }
 
-/// What a transaction reaches: shards that it holds, or any while it is alone.
+/// Shards in reach of a transaction: those that it holds, or any while it is alone.
 pub(super) struct Reached<'s, 'c>(pub(super) &'s Store<'c>);
 
 impl Held for Reached<'_, '_> {
@@ -48,7 +48,7 @@ impl Held for Reached<'_, '_> {
     }
 }
 
-/// A locked shard of each of two databases. What changes in them is one change to the log.
+/// A locked shard of each of two databases. All changes to them are one change in the log.
 pub(crate) struct Pair<'a> {
     pub(crate) first: Shard<'a>,
     pub(crate) second: Shard<'a>,

@@ -1,8 +1,8 @@
 //! Hashes and sets of a locked shard. A command asks for the [`Hash`] or the [`Set`] of a key first. A key of
 //! another kind is `WRONGTYPE`.
 //!
-//! A command changes one by one [`ItemsEdit`], whatever number of items it sets and removes: one change to
-//! everybody who observes the key, one record of the log, and an event. One without items is removed.
+//! A command makes all its changes of one collection by one [`ItemsEdit`]: one notification for each observer
+//! of the key, one record of the log, and one event. A collection without items is removed.
 
 mod lists;
 
@@ -326,7 +326,7 @@ impl<'g, 'a, K: Kept> Items<'g, 'a, K> {
     }
 }
 
-/// What a key was before it is changed.
+/// State of a key before a change.
 #[derive(Clone, Copy)]
 enum Before {
     Missing,
@@ -335,7 +335,7 @@ enum Before {
 }
 
 impl Before {
-    /// What the log had of the entry.
+    /// The entry's state in the log.
     fn overwritten(self) -> Option<Overwritten> {
         match self {
             Before::Missing => None,
@@ -443,7 +443,8 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
         is_removed
     }
 
-    /// Ends the change: tells the log and all who observe the key. Removes a collection without items.
+    /// Ends the change: writes it to the log and notifies the observers of the key. Removes a collection
+    /// without items.
     #[inline]
     fn finish(self, event: Event) {
         let ItemsEdit {
@@ -459,7 +460,7 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
         let is_empty = entry.inner.items::<K>().is_empty();
         if changes == 0 {
             if is_empty {
-                // Made for this change, which did nothing: nobody has seen it.
+                // The entry was made for this change, which did nothing. No client has seen it.
                 entry.inner.remove();
             } else {
                 entry.inner.touch();

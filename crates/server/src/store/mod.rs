@@ -1,14 +1,14 @@
-//! What commands do to data: the one place where the keyspace and the log meet.
+//! Data as commands use it: the only place where the keyspace and the log meet.
 //!
 //! A handler asks for the shards of its keys and works on entries. Every change goes through [`Shard`] or
-//! [`Entry`], ends in `changed` there, counts as a change, is told to who observes the key, and is written to
-//! the log ([`crate::persistence::journal`]) under the same lock, so log order is execution order for every
-//! key. Hits and misses are counted here too: [`Shard::read`] is what a read does, [`Shard::find`] is a look
-//! before a write.
+//! [`Entry`], ends in `changed` there, counts as a change, notifies the observers of the key, and is written
+//! to the log ([`crate::persistence::journal`]) under the same lock, so log order is execution order for
+//! every key. Hits and misses are counted here too: [`Shard::read`] is what a read does, [`Shard::find`] is a
+//! look before a write.
 //!
-//! Lock order, for everybody: databases ascending, shards ascending inside a database. A transaction locks
-//! what all of its commands use before the first of them runs ([`Store::hold`]); they are lent from that, and
-//! lock nothing themselves.
+//! Lock order: databases ascending, shards ascending inside a database. A transaction locks the shards of all
+//! its commands before the first of them runs ([`Store::hold`]). The commands borrow these locks and take
+//! none themselves.
 
 mod batch;
 mod items;
@@ -53,7 +53,7 @@ pub(crate) struct Store<'c> {
     pub(crate) now: i64,
     /// Whether reads note an access (CLIENT NO-TOUCH says they don't).
     pub(crate) touch: bool,
-    /// Who is told of events.
+    /// Receiver of events.
     pub(crate) notifier: Notifier,
     pub(crate) observers: &'static Observers,
     pub(crate) persistence: &'static Persistence,
@@ -123,7 +123,7 @@ impl Store<'_> {
         self.lock_in(db, key).contains(key)
     }
 
-    /// What a key of a database takes, if it is there. No access, and neither hit nor miss.
+    /// Size of a key of a database, if the key exists. It counts as no access, hit or miss.
     pub(crate) fn size_in(&self, db: usize, key: Key<'_>) -> Option<Size> {
         let mut shard = self.lock_in(db, key);
         shard.find(key).map(|entry| entry.size())
@@ -163,9 +163,8 @@ impl Store<'_> {
         }
     }
 
-    /// Locks the shards of several keys that get these values, all of them and without expiry, before
-    /// anything else is done. What the log needs to know of them is known by then, so each is logged as it is
-    /// set.
+    /// Locks the shards of several keys that get these values, all without expiry. The log knows the whole
+    /// batch before the first key is set, so each key is logged as it is set.
     pub(crate) fn lock_pairs<'k>(
         &self,
         pairs: impl Iterator<Item = (Key<'k>, &'k [u8])> + Clone,
@@ -244,8 +243,8 @@ impl Store<'_> {
         self.turn.end_alone();
     }
 
-    /// What changes from here to [`Store::end_batch`] is one change to everybody, also after a crash: the log
-    /// gets one record for all of it. A command on several keys is such a batch too, for as long as its
+    /// All changes from here to [`Store::end_batch`] are one change for other clients and after a crash: the
+    /// log gets one record for all of them. A command on several keys is such a batch too, for as long as its
     /// [`Shards`] are locked.
     pub(crate) fn begin_batch(&mut self) {
         if let Some(journal) = self.journal {
@@ -253,8 +252,8 @@ impl Store<'_> {
         }
     }
 
-    /// Ends what [`Store::begin_batch`] began. The shards of all that was changed are still locked, or nobody
-    /// else is inside.
+    /// Ends what [`Store::begin_batch`] began. The shards of all changed keys are still locked, or no other
+    /// worker is inside a turn.
     pub(crate) fn end_batch(&mut self) {
         if let Some(journal) = self.journal {
             journal.end_transaction(&mut Reached(self));
@@ -272,7 +271,7 @@ impl Store<'_> {
         result
     }
 
-    /// What those who observe need of a store that is alone.
+    /// Context for observers while no other worker is inside a turn.
     fn while_alone(&self) -> Alone<'_> {
         Alone {
             keyspace: self.keyspace,
@@ -281,7 +280,7 @@ impl Store<'_> {
         }
     }
 
-    /// Empties databases for everybody at once. Returns how many keys they had.
+    /// Empties databases in one moment for all clients. Returns how many keys they had.
     pub(crate) fn flush(&mut self, databases: Range<usize>) -> usize {
         let keyspace = self.keyspace;
         let keys = self.alone(|store| {
@@ -305,7 +304,7 @@ impl Store<'_> {
         keys
     }
 
-    /// Databases were replaced by what was loaded: who observes their keys does so from here on as well.
+    /// Databases were replaced by loaded ones: marks the shards of observed keys again.
     pub(crate) fn watch_over_all(&mut self) {
         let keyspace = self.keyspace;
         self.alone(|store| {
@@ -315,7 +314,7 @@ impl Store<'_> {
         });
     }
 
-    /// Exchanges two databases for everybody at once.
+    /// Exchanges two databases in one moment for all clients.
     pub(crate) fn swap(&mut self, first: usize, second: usize) {
         let keyspace = self.keyspace;
         self.alone(|store| {
@@ -362,13 +361,13 @@ impl Store<'_> {
         Some(database.shard_len(shard))
     }
 
-    /// Evicts up to `most` keys of a shard if nobody else has it locked, and gives back what they leave. For
-    /// whoever observes or logs it is as if they were deleted. Returns how many went.
+    /// Evicts up to `most` keys of a shard unless the shard is locked, and returns their memory. Observers
+    /// and the log see deletions. Returns the number of evicted keys.
     pub(crate) fn evict(&self, db: usize, shard: ShardId, policy: Policy, most: usize) -> usize {
         if let Some(journal) = self.journal {
             let bytes = Appender::bytes_of(EVICTED_KEY_BYTES, 0) * most as u64;
             if journal.ensure(bytes).is_err() {
-                // What cannot be logged stays.
+                // Keys whose deletion cannot be logged stay.
                 return 0;
             }
         }

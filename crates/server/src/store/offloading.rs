@@ -140,8 +140,8 @@ impl Store<'_> {
         Some(database.shard_resident(shard))
     }
 
-    /// Lets up to `most` values of a shard leave memory, and gives back what they leave, if nobody else has
-    /// it locked. Returns how many left, and whether more may follow soon; `None` if somebody has.
+    /// Offloads up to `most` values of a shard, and returns their memory. Returns the number of offloaded
+    /// values, and whether more may follow soon; `None` if the shard is locked.
     pub(crate) fn offload(&self, db: usize, shard: ShardId, most: usize) -> Option<(usize, bool)> {
         let Some(journal) = self.journal else {
             return Some((0, false));
@@ -160,7 +160,7 @@ impl Store<'_> {
         }
         drop(guard);
         if waits {
-            // What waits is to be written.
+            // Appended records have to be written first.
             journal.flush();
         }
         Some((gone, waits))
@@ -265,8 +265,7 @@ impl Entry<'_, '_> {
         is_same && self.cold().is_none()
     }
 
-    /// Lets a value leave memory that is in a file of its own as well, if nobody relies on the shard's
-    /// values.
+    /// Offloads a value that has a file of its own, unless a transaction or command needs the shard's values.
     pub(crate) fn leave(self) {
         self.inner.offload();
     }

@@ -17,7 +17,7 @@ pub(crate) fn make_room(server: &Values, store: &Store<'_>, worker: usize, need:
     if budget.look_again(store.now) {
         server.control.wake();
     }
-    // What the last claim was for has run.
+    // The command of the last claim has run.
     evictor.release(budget);
     if evictor.finds_room(budget, need) {
         return Room::Enough;
@@ -37,8 +37,8 @@ pub(crate) fn make_room(server: &Values, store: &Store<'_>, worker: usize, need:
         return Room::Later;
     }
     let (began, limit_ns) = (sys::clock::ticks(), time_limit_ns(server));
-    // Whoever comes behind those that it was not enough for does not try again at once: a turn in which
-    // hundreds do is too long.
+    // After a failed attempt the next request does not try again at once: hundreds of attempts in one turn
+    // take too long.
     let spent_before = evictor.spent.load(Relaxed);
     if sys::clock::ticks_to_ns(spent_before) > limit_ns.saturating_mul(TRIES_PER_TURN) {
         return Room::Later;
@@ -51,7 +51,7 @@ pub(crate) fn make_room(server: &Values, store: &Store<'_>, worker: usize, need:
         Relief::Offload => evictor.barren(store.now),
     };
     while barren <= shards {
-        // What somebody else has locked says nothing.
+        // A locked shard gives no evidence.
         if let Some((gone, waits)) = relieve_slice(store, evictor, relief) {
             barren = if gone > 0 || waits { 0 } else { barren + 1 };
             evictor.set_barren(barren.min(shards), store.now);
@@ -61,8 +61,8 @@ pub(crate) fn make_room(server: &Values, store: &Store<'_>, worker: usize, need:
             evictor.spent.store(spent_before, Relaxed);
             return Room::Enough;
         }
-        // A look at all shards may take longer than a command has: where there is nothing at all, nobody
-        // waits for the end of it.
+        // A look at all shards may take longer than a command may. If no shard has anything to remove, the
+        // look ends early.
         if let Relief::Evict(policy) = relief
             && barren == 1
             && !has_candidates(store, policy)
@@ -82,7 +82,7 @@ pub(crate) fn make_room(server: &Values, store: &Store<'_>, worker: usize, need:
     if has_more { Room::Later } else { Room::No }
 }
 
-/// What is done to make room.
+/// Way to free memory.
 #[derive(Clone, Copy)]
 enum Relief {
     /// Keys go.
@@ -121,8 +121,9 @@ fn time_limit_ns(server: &Values) -> u64 {
     }
 }
 
-/// Makes room in the next shard with a few of its keys: as many as its part of all. Returns how many went,
-/// and whether some may go soon that may not yet; `None` if somebody has locked the shard.
+/// Frees memory in the next shard by a few of its keys, in proportion to the shard's part of all keys.
+/// Returns the number of removed keys, and whether further ones can be removed soon; `None` if the shard is
+/// locked.
 fn relieve_slice(store: &Store<'_>, evictor: &Evictor, relief: Relief) -> Option<(usize, bool)> {
     let shards = store.keyspace.shards();
     let hand = evictor.hand.load(Relaxed);

@@ -1,4 +1,4 @@
-//! One locked shard, and an entry of it: what commands do to keys. Every change ends in `changed`.
+//! One locked shard, and an entry of it: the operations of commands on keys. Every change ends in `changed`.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ pub(crate) struct Shard<'a> {
 }
 
 impl<'a> Shard<'a> {
-    /// Tells whoever wants to know of what happened to a key.
+    /// Publishes an event of a key.
     #[inline]
     pub(crate) fn tell(&self, event: Event, key: Key<'_>) {
         self.store.notifier.tell(event, self.db, key.bytes);
     }
 
-    /// Tells whoever wants to know that a key is about to be made, if it is.
+    /// Publishes the event of a new key if the key does not exist yet.
     #[inline]
     fn tell_if_new(&mut self, key: Key<'_>) {
         if self.store.notifier.wants(Event::NEW) && !self.guard.contains(key) {
@@ -38,7 +38,7 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// What every change of a key ends in.
+    /// End of every change of a key.
     #[inline]
     pub(super) fn changed(&mut self, key: Key<'_>, kind: ChangeKind) {
         self.store.stats.dirty.add(1);
@@ -74,7 +74,7 @@ impl<'a> Shard<'a> {
         self.peek_quietly(key)
     }
 
-    /// [`Shard::peek`], but nobody is told that a key is missed.
+    /// [`Shard::peek`] without an event for a missing key.
     pub(crate) fn peek_quietly(&mut self, key: Key<'_>) -> Option<Entry<'_, 'a>> {
         match self.guard.find(key) {
             Some(inner) => {
@@ -129,7 +129,7 @@ impl<'a> Shard<'a> {
         self.guard.contains(key)
     }
 
-    /// Sets a key to a string, whatever it was before: the common case of [`Shard::write`].
+    /// Sets a key to a string and replaces any old value: the common case of [`Shard::write`].
     #[inline]
     pub(crate) fn set(&mut self, key: Key<'_>, value: &[u8], expiry: Expiry) {
         self.tell_if_new(key);
@@ -141,7 +141,7 @@ impl<'a> Shard<'a> {
         self.changed(key, ChangeKind::Written);
     }
 
-    /// Gives a key a value, whatever it had before.
+    /// Gives a key a value and replaces any old one.
     pub(crate) fn write(&mut self, key: Key<'_>, new: New<'_>) {
         self.tell_if_new(key);
         self.put(key, new, None);
@@ -149,8 +149,8 @@ impl<'a> Shard<'a> {
         self.changed(key, ChangeKind::Written);
     }
 
-    /// Gives a key a value that comes from elsewhere, whatever it had before. As far as anybody is told it is
-    /// a new key. It counts as used now, unless something is known of its use.
+    /// Gives a key a restored value and replaces any old one. Observers see a new key. It counts as used now
+    /// unless its last use is known.
     pub(crate) fn restore(&mut self, key: Key<'_>, new: New<'_>, used: Option<LastUse>) {
         self.tell(Event::NEW, key);
         self.put(key, new.used(self.store.now), None);
@@ -164,8 +164,8 @@ impl<'a> Shard<'a> {
         self.changed(key, ChangeKind::Written);
     }
 
-    /// [`Shard::write`] of a value in a file of its own, which the log has made. Nobody else relies on the
-    /// shard's values.
+    /// [`Shard::write`] of a value in a file of its own, which the log has made. No transaction or other
+    /// command needs the shard's values.
     pub(crate) fn write_blob(&mut self, key: Key<'_>, blob: &Arc<Blob>, expiry: Expiry) {
         self.tell_if_new(key);
         let new = New::cold(blob.reference().len).expiry(expiry);
@@ -241,8 +241,7 @@ impl<'a> Shard<'a> {
         Some(detached)
     }
 
-    /// Gives a key a value that was taken or copied from another, expiry included. As far as anybody is told
-    /// it is a new key.
+    /// Gives a key a value that was taken or copied from another, expiry included. Observers see a new key.
     pub(crate) fn attach(&mut self, key: Key<'_>, mut value: Detached) {
         self.tell(Event::NEW, key);
         let journal = self.store.journal;
@@ -253,7 +252,7 @@ impl<'a> Shard<'a> {
     }
 }
 
-/// What is known of the use of a key before it came.
+/// Last use of a restored key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LastUse {
     /// Seconds since the last access.
@@ -262,7 +261,7 @@ pub(crate) enum LastUse {
     Frequency(u8),
 }
 
-/// What every read that finds nothing ends in. Apart, so that [`Shard::read`] is small.
+/// End of every read without a result. A function of its own keeps [`Shard::read`] small.
 #[inline(never)]
 fn miss(stats: &WorkerStats, notifier: &Notifier, db: usize, key: Key<'_>) {
     stats.misses.add(1);
@@ -296,7 +295,7 @@ pub(crate) struct Entry<'g, 'a> {
 }
 
 impl Entry<'_, '_> {
-    /// What every change of an entry ends in; comes before the entry goes.
+    /// End of every change of an entry; called before the entry is removed.
     #[inline]
     pub(super) fn changed(&mut self, kind: ChangeKind) {
         self.store.stats.dirty.add(1);
@@ -346,7 +345,7 @@ impl Entry<'_, '_> {
         self.inner.memory()
     }
 
-    /// What the key takes, in memory and on the disk alone.
+    /// Bytes of the key in memory and on the disk alone.
     pub(crate) fn size(&self) -> Size {
         Size {
             memory: self.memory() as u64,
@@ -359,7 +358,7 @@ impl Entry<'_, '_> {
         self.inner.touch();
     }
 
-    /// The value as it is now. What is large is not copied.
+    /// The value at this moment. Large values are shared, not copied.
     pub(crate) fn still(&mut self) -> Still {
         let bytes = self.inner.tree().map_or(0, Collection::bytes);
         if let Some(moment) = self.inner.moment() {

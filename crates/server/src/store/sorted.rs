@@ -1,4 +1,4 @@
-//! Sorted sets of a locked shard: what they have beside other collections ([`super::items`]).
+//! Sorted sets of a locked shard: operations beyond those of other collections ([`super::items`]).
 
 use keyspace::collection::cell::Cell;
 use keyspace::collection::kind::Scores;

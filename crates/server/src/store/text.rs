@@ -1,5 +1,5 @@
-//! Strings of a locked shard. Only a string's value is bytes: what reads or writes these asks for a [`Text`]
-//! first, and a key of another kind is `WRONGTYPE`.
+//! Strings of a locked shard. Only a string's value is bytes: a command asks for the key's [`Text`] first. A
+//! key of another kind is `WRONGTYPE`.
 
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut, Range};
