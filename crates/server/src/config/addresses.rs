@@ -71,7 +71,7 @@ mod tests {
         for part in ["204800 kB", "ulimit -v", "2 workers", "2441216 kB"] {
             assert!(small.contains(part), "{part}: {small}");
         }
-        // What is called enough is.
+        // The limit that the message names is enough.
         assert!(judge(limit(2_441_216 << 10), 2, ADDRESSES_LEAST).is_ok());
         let large = judge(limit(4 << 30), 2, 8 << 30).expect_err("it is too large");
         let room = room(limit(4 << 30), 2);

@@ -19,7 +19,7 @@ pub(crate) const MISSED: u32 = 1 << 11;
 pub(crate) const MODULE: u32 = 1 << 12;
 /// A key was made.
 pub(crate) const NEW: u32 = 1 << 13;
-/// What the letter A stands for: neither NEW nor MISSED.
+/// Classes of the letter A: all but NEW and MISSED.
 const ALL: u32 =
     GENERIC | STRING | LIST | SET | HASH | SORTED_SET | EXPIRED | EVICTED | STREAM | MODULE;
 

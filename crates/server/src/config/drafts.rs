@@ -1,9 +1,9 @@
 //! Drafts of files that a killed process has left behind: removed at the start.
 //!
 //! A draft carries the number of the process that writes it in its name, and is locked while that process
-//! lives. One is removed if no process has the number, or this one has it (processes in containers have few
-//! numbers), and nobody holds the lock: a server in another container may write to the same directory under a
-//! number that means another process here.
+//! lives. A draft is removed if no process or this process has the number (processes in containers have few
+//! numbers), and if its lock is free: a server in another container may write to the same directory under a
+//! number of another process here.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// any other name.
 pub(crate) fn remove(directory: &Path, writer_of: impl Fn(&str) -> Option<u32>) {
     let Ok(entries) = fs::read_dir(directory) else {
-        // Whoever needs the directory says what is wrong with it.
+        // The user of the directory reports the error.
         return;
     };
     for entry in entries.flatten() {

@@ -1,9 +1,9 @@
-//! What was typed, first half: directives from configuration files and from the standard input.
+//! Directives as typed, first half: from configuration files and from the standard input.
 //!
 //! A line is blank, a comment (`#` first), or a directive: a name in any case and its words. `include PATH`
 //! stands for the lines of another file, or of several if the name of the file has wildcards; a relative path
-//! begins at the directory of the file that includes it. What a directive means is not decided here, so that
-//! everything that is wrong with a start can be reported at once.
+//! begins at the directory of the file that includes it. The meaning of a directive is decided elsewhere, so
+//! that all mistakes of a start are reported at once.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -85,7 +85,7 @@ fn is_secret(name: &str) -> bool {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Problem {
     pub(super) place: String,
-    /// What was typed there; empty if the place says it all.
+    /// Text of the mistake; empty if the place is enough.
     pub(super) typed: String,
     pub(super) wrong: String,
 }

@@ -1,4 +1,4 @@
-//! What was typed, second half: directives from the command line.
+//! Directives as typed, second half: from the command line.
 //!
 //! ```text
 //!   ferrite-server [FILE | -] [--NAME WORD...]... [--NAME=WORD]... [-p PORT]... [-]
@@ -8,9 +8,8 @@
 //! ```
 //!
 //! The flags are those of redis-server: `--NAME` and all words up to the next flag make one directive. The
-//! first word belongs to its flag whatever it looks like, so that a script may pass on a password that begins
-//! with dashes. Which settings take how many words is not known here; only the letters of short flags are
-//! looked up.
+//! first word belongs to its flag even if it begins with a dash: a script may pass on any password. The
+//! number of words of a setting is not known here; only the letters of short flags are looked up.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -36,7 +35,7 @@ pub(super) struct Typed {
 pub(super) enum Request {
     Help,
     Version,
-    /// What a start would say about the configuration that was typed.
+    /// Prints the report of a start on the typed configuration.
     CheckConfig,
     CheckLog(PathBuf),
     RepairLog(PathBuf),
@@ -50,7 +49,7 @@ pub(super) fn read(args: impl Iterator<Item = OsString>) -> Typed {
     let mut typed = Typed::default();
     typed.take_file(&mut parser);
     loop {
-        // The only error of `next` is a value that nobody took, and every flag takes what follows `=`.
+        // The only error of `next` is an unused value, and every flag takes the value after `=`.
         match parser.next() {
             Ok(Some(Arg::Long("help") | Arg::Short('h'))) => {
                 typed.request.get_or_insert(Request::Help);

@@ -1,4 +1,4 @@
-//! What `--help` and `--version` print, made from the table.
+//! Output of `--help` and `--version`, made from the table.
 
 use std::fmt::Write as _;
 
@@ -72,7 +72,7 @@ pub(super) fn placeholder(kind: Kind) -> String {
         Kind::Events => "CLASSES".into(),
         Kind::Memory { .. } => "SIZE".into(),
         Kind::MemoryOrShare(_) => "SIZE|PERCENT".into(),
-        // What there are many of is in the documentation.
+        // Long lists of choices are in the documentation.
         Kind::Choice(names) if names.len() > MOST_CHOICES => "NAME".into(),
         Kind::Choice(names) => names.join("|"),
         Kind::Secret => "PASSWORD".into(),

@@ -1,8 +1,8 @@
-//! From a command line to the settings of a server: what was typed gets its meaning.
+//! From a command line to the settings of a server: directives get their meaning.
 //!
 //! The configuration file counts first, then the standard input, then flags; of several values for one
-//! setting the last counts. Everything that is wrong is reported, not only the first thing, and then nothing
-//! starts. Directives of redis-server that change nothing here are accepted and counted ([`foreign`]).
+//! setting the last counts. All mistakes are reported, not only the first one, and the server does not start.
+//! Directives of redis-server that change nothing here are accepted and counted ([`foreign`]).
 
 use std::ffi::OsString;
 use std::fmt;
@@ -22,7 +22,7 @@ use super::value::{self, allowed};
 /// The most problems that one message lists: more than any configuration that is meant seriously has.
 const MAX_PROBLEMS: usize = 1000;
 
-/// What the command line asks for.
+/// Task of the command line.
 pub(crate) enum Startup {
     /// A server.
     Run {
@@ -38,7 +38,7 @@ pub(crate) enum Startup {
     Version(String),
     /// A PING for the server that was started with these settings.
     Health(Settings),
-    /// Nothing but this text on the standard output: what a start would say about the configuration.
+    /// Only this text on the standard output: the report of a start on the configuration.
     CheckConfig {
         text: String,
         is_right: bool,
@@ -153,7 +153,7 @@ fn load_from(
     })
 }
 
-/// What becomes of a directive.
+/// Fate of a directive.
 pub(super) enum Fate {
     Applied,
     /// It is accepted and changes nothing, for a reason.
@@ -169,7 +169,7 @@ struct Meaning {
     settings: Settings,
     /// Directives in the order in which they count.
     fates: Vec<(Directive, Fate)>,
-    /// What is wrong beside refused directives: lines that are none, files that cannot be read.
+    /// Mistakes beside refused directives: lines that are no directives, files that cannot be read.
     others: Vec<Problem>,
 }
 
@@ -217,7 +217,7 @@ impl Meaning {
     }
 }
 
-/// Gives a directive its meaning, whatever it is.
+/// Gives a directive its meaning.
 fn fate(settings: &Settings, directive: &Directive) -> Fate {
     if Row::find(directive.name.as_bytes()).is_some() {
         return match apply(settings, directive) {

@@ -38,7 +38,7 @@ impl Sink {
     }
 }
 
-/// What the macros of `log` write to.
+/// Receiver of the macros of `log`.
 struct Lines;
 
 impl Log for Lines {

@@ -1,14 +1,14 @@
-//! Configuration: from what an operator typed to the values of a running server, and back to a file.
+//! Configuration: from the operator's text to the values of a running server, and back to a file.
 //!
 //! Reading order: `table` names every setting once, and everything else derives from it; `value` reads and
 //! writes one value; `settings` holds the values of a running server. `syntax` is the line of a configuration
-//! file, `file` and `flags` collect directives (what was typed), `load` gives them meaning, `foreign` to
-//! those that are no settings here; `report` is `--check-config`. `rewrite` is CONFIG REWRITE, `help` is
-//! `--help`, and `docs` writes docs/config.md. Parts of values: `classes` of keyspace events, save `points`.
-//! `addresses` looks whether the process may map what its settings need, `first_process` finds a container's
-//! server, `version` is what this is.
+//! file, `file` and `flags` collect directives as typed, `load` gives them meaning, `foreign` to those that
+//! are no settings here; `report` is `--check-config`. `rewrite` is CONFIG REWRITE, `help` is `--help`, and
+//! `docs` writes docs/config.md. Parts of values: `classes` of keyspace events, save `points`. `addresses`
+//! checks that the process may map as much memory as its settings need, `first_process` finds a container's
+//! server, `version` holds the versions.
 //!
-//! What a setting does is not here: whoever honours it reads it from [`Settings`].
+//! The effect of a setting is elsewhere: its user reads it from [`Settings`].
 
 pub(crate) mod addresses;
 pub(crate) mod classes;

@@ -1,12 +1,11 @@
-//! What `--check-config` prints: each directive that is ignored or refused in a line of its own, then the
-//! counts.
+//! Output of `--check-config`: one line for each ignored or refused directive, then the counts.
 
 use std::fmt::Write as _;
 
 use super::file::{Directive, Problem};
 use super::load::Fate;
 
-/// What there is to say about a configuration.
+/// Report on a configuration.
 pub(super) fn text(fates: &[(Directive, Fate)], others: &[Problem]) -> String {
     let mut text = String::new();
     let (mut applied, mut ignored, mut refused) = (0, 0, 0);

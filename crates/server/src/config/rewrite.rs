@@ -1,9 +1,9 @@
 //! CONFIG REWRITE: the values of the running server, put into its configuration file.
 //!
 //! The file stays the operator's: comments, order and every line that is still true are kept byte for byte. A
-//! line that is no longer true is replaced where it stands. What no line said goes to the end, below a
+//! line that is no longer true is replaced where it stands. Values without a line go to the end, below a
 //! marker. A setting whose value is what the file (with the files that it includes) or the default says is
-//! not touched at all. Included files are never written, so what they say is overruled at the end of the main
+//! not touched at all. Included files are never written: their values are overruled at the end of the main
 //! file.
 //!
 //! The new file replaces the old one in one step: it is written beside it, synced, renamed, and the directory
@@ -54,7 +54,7 @@ fn rewritten(old: &[u8], path: &Path, settings: &Settings) -> io::Result<Vec<u8>
 /// A configuration file as lines, some of which are replaced or dropped.
 struct Document<'a> {
     lines: Vec<Line<'a>>,
-    /// What goes to the end.
+    /// Lines for the end of the file.
     added: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ enum Meaning {
     Setting(&'static Row, Directive),
     /// A directive that is no setting, and its value.
     Foreign(&'static Foreign, String),
-    /// What another file says.
+    /// Directives of another file.
     Included(Vec<Directive>),
 }
 
@@ -111,8 +111,8 @@ impl<'a> Document<'a> {
             return;
         }
         let mut place = None;
-        // What the file would say if the kept lines only added to the dropped ones: a value that is at its
-        // default again is said where another one was.
+        // Values of the file if the kept lines only added to the dropped ones: a value that is its default
+        // again is written where another one was.
         let before = blank(row, settings);
         for (index, line) in self.lines.iter_mut().enumerate() {
             if let Meaning::Setting(of, directive) = &line.meaning
@@ -138,7 +138,7 @@ impl<'a> Document<'a> {
             }
             _ => {
                 if matches!(row.kind, Kind::SavePoints) && self.is_included(row) {
-                    // What an included file says would be added to.
+                    // The value of an included file would be added to.
                     self.added.push(format!("{} \"\"", row.name));
                 }
                 self.added.push(text);
@@ -206,7 +206,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// What a line means. A line that is no directive stays whatever it is: somebody wrote it after the start.
+/// Meaning of a line. A line that is no directive stays: it was written after the start.
 fn meaning(line: &[u8], path: &Path) -> io::Result<Meaning> {
     let place = Place::File {
         path: path.into(),
@@ -232,8 +232,8 @@ fn meaning(line: &[u8], path: &Path) -> io::Result<Meaning> {
     })
 }
 
-/// What a file says about a setting that it does not name. The file will say the same about the log as
-/// `settings` do, and the default of others depends on that.
+/// Value of a setting that the file does not name. The file will have the same `appendonly` as `settings`,
+/// and the default of other settings depends on that.
 fn blank(row: &Row, settings: &Settings) -> Settings {
     if row.setting == Setting::AppendOnly {
         return Settings::new();
@@ -245,8 +245,8 @@ fn is_of(row: &Row, directive: &Directive) -> bool {
     row.name_like(directive.name.as_bytes()).is_some()
 }
 
-/// Whether two servers have the same value of a setting, or in both nobody has said what it is: it may depend
-/// on other settings or on the machine then.
+/// Whether two servers have the same value of a setting, or the setting is chosen in neither: then it may
+/// depend on other settings or on the machine.
 fn is_same(row: &Row, one: &Settings, other: &Settings) -> bool {
     let of_both = [one, other];
     let is_chosen = of_both.iter().any(|each| each.is_chosen(row.setting));
@@ -321,9 +321,9 @@ pub(crate) fn remove_leftovers(file: &Path) {
     drafts::remove_drafts_of(&file);
 }
 
-/// Writes and syncs a file that may be read by whom the old one may be.
+/// Writes and syncs a file with the permissions of the old one.
 fn write_beside(temporary: &Path, old: &Path, text: &[u8]) -> io::Result<()> {
-    // What a killed process with this number left behind.
+    // A draft of a killed process with the same number.
     let _ = fs::remove_file(temporary);
     let mut file = OpenOptions::new()
         .write(true)

@@ -1,13 +1,13 @@
 //! The values of a running server, one slot per row of the table.
 //!
-//! Any thread reads a value at any time; numbers cost one load. A change becomes visible at once to whoever
-//! asks next.
+//! Any thread reads a value at any time; numbers cost one load. A change is visible at once to the next
+//! reader.
 //!
 //! Invariants:
 //! 1. A slot holds only what the setting's row allows: every way in parses first.
 //! 2. A [`Change`] of several settings happens as a whole or not at all, and one at a time.
-//! 3. As long as nobody has chosen a policy for the limit of memory, or save points, they are those that fit
-//!    the log (`follow_log`).
+//! 3. A policy of the memory limit that was not chosen, and save points likewise, follow the log
+//!    (`follow_log`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,10 +22,9 @@ use super::value::{self, Value};
 /// See the module.
 pub(crate) struct Settings {
     slots: Box<[Slot]>,
-    /// Which of them somebody has set, be it to what they were.
+    /// Settings that were chosen, even with their earlier value.
     chosen: Box<[AtomicBool]>,
-    /// What was said about directives that are no settings ([`Foreign`]), by name. It changes nothing but
-    /// CONFIG GET.
+    /// Values of directives that are no settings ([`Foreign`]), by name. They change nothing but CONFIG GET.
     foreign: RwLock<BTreeMap<&'static str, Arc<str>>>,
     /// Held while a change is prepared and made, and while the file is rewritten.
     changing: Mutex<()>,
@@ -37,12 +36,11 @@ enum Slot {
     Limits([LimitSlot; ClientClass::ALL.len()]),
 }
 
-/// What settings are without a log, while nobody says anything else: what they are in redis-server. With a
-/// log their default is that of the table.
+/// Defaults without a log: those of redis-server. With a log the defaults are those of the table.
 const WITHOUT_LOG: [(Setting, &str); 2] = [
     // Values can be left in the log only if there is one.
     (Setting::MaxMemoryPolicy, "noeviction"),
-    // What is kept has to be kept in snapshots.
+    // Only snapshots keep data then.
     (Setting::Save, "3600 1 300 100 60 10000"),
 ];
 
@@ -92,8 +90,8 @@ pub(crate) struct OutputLimit {
     pub(crate) soft_seconds: u64,
 }
 
-/// An [`OutputLimit`] that threads share. Who reads during a change may see the old hard limit and the new
-/// soft one, which is harmless, as each of them was meant.
+/// An [`OutputLimit`] that threads share. A reader during a change may see the old hard limit and the new
+/// soft one. That is harmless: each of them was chosen.
 struct LimitSlot {
     hard: AtomicU64,
     soft: AtomicU64,
@@ -141,13 +139,13 @@ impl Settings {
         self.foreign.write().insert(row.name, value.into());
     }
 
-    /// What was said about a directive that is no setting.
+    /// Value of a directive that is no setting.
     pub(super) fn said_foreign(&self, row: &Foreign) -> Option<Arc<str>> {
         self.foreign.read().get(row.name).cloned()
     }
 
-    /// What CONFIG GET prints of a directive that is no setting: what was said, or the default of
-    /// redis-server where that program knows it.
+    /// Text of CONFIG GET for a directive that is no setting: its value, or the default of redis-server if
+    /// that program has it.
     pub(crate) fn foreign_text(&self, row: &Foreign) -> Option<Arc<str>> {
         let default = || row.is_shown.then(|| row.default().into());
         self.said_foreign(row).or_else(default)
@@ -239,13 +237,12 @@ impl Settings {
         })
     }
 
-    /// Whether somebody has set it: the command line, a file, CONFIG SET.
+    /// Whether it was chosen by the command line, a file or CONFIG SET.
     pub(super) fn is_chosen(&self, setting: Setting) -> bool {
         self.chosen[setting as usize].load(Relaxed)
     }
 
-    /// Gives the settings whose default depends on the log the value that fits, unless somebody has chosen
-    /// one.
+    /// Gives settings that depend on the log their default, unless they were chosen.
     fn follow_log(&self) {
         let is_logged = self.flag(Setting::AppendOnly);
         for (setting, without_log) in WITHOUT_LOG {
@@ -277,7 +274,7 @@ impl Settings {
         }
     }
 
-    /// Gives the limit of memory the default for the workers there are, unless somebody has chosen one.
+    /// Gives the limit of memory its default for the number of workers, unless it was chosen.
     pub(super) fn follow_workers(&self) {
         if !self.is_chosen(Setting::MaxMemory) {
             self.store(Setting::MaxMemory, value::default_memory(self.workers()));

@@ -7,7 +7,7 @@
 //!
 //! White space separates words. Between double quotes a backslash escapes `n r t a b`, `xHH` and itself;
 //! between single quotes only the quote. A closing quote ends its word, so it must be followed by white
-//! space. What a line means, and that it may be a comment, is not here.
+//! space. The meaning of a line, and comments, are not here.
 
 use std::iter::Peekable;
 

@@ -1,8 +1,7 @@
-//! Every setting, once: its name, what it takes, its default and what it is for.
+//! Every setting, once: its name, its values, its default and its purpose.
 //!
 //! Flags, the configuration file, CONFIG GET, SET and REWRITE, `--help` and docs/config.md derive from this
-//! table, so a setting cannot be known to one of them and not to another. It holds only what this server
-//! honours: a row is added together with the code that obeys it.
+//! table, so each of them knows every setting. A row is added together with the code that uses it.
 //!
 //! Invariant: `TABLE[i].setting as usize == i`, checked when this is compiled.
 
@@ -98,13 +97,13 @@ pub(crate) enum Setting {
 const SETTINGS: usize = Setting::ClusterPreferredEndpointType as usize + 1;
 
 impl Setting {
-    /// What the table says about it.
+    /// Its row of the table.
     pub(crate) fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }
 }
 
-/// What the table says about a setting.
+/// Row of a setting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) setting: Setting,
@@ -125,7 +124,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Whether its value is shown to nobody who doesn't ask for it.
+    /// Whether its value is shown only on request.
     pub(crate) fn is_secret(&self) -> bool {
         matches!(self.kind, Kind::Secret)
     }
@@ -147,7 +146,7 @@ impl Row {
     }
 }
 
-/// What a setting takes.
+/// Values of a setting.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// `yes` or `no`.
@@ -199,7 +198,7 @@ pub(crate) enum Kind {
     SavePoints,
 }
 
-/// What a percentage is a part of.
+/// Whole of a percentage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Whole {
     /// The memory of the machine, or what the process may use of it. Becomes bytes when it is read.

@@ -1,7 +1,7 @@
-//! One value: from its text to what is stored, and back.
+//! One value: from its text to its stored form, and back.
 //!
-//! What is wrong with a text is said in the words of Redis, because clients and test suites compare them.
-//! Which settings exist and who holds their values is not here.
+//! Error messages are those of Redis: clients and test suites compare them. The settings and the storage of
+//! their values are elsewhere.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -193,7 +193,7 @@ fn usable_memory(workers: usize) -> u64 {
     addresses.map_or(memory, |room| room.max(ADDRESSES_LEAST).min(memory))
 }
 
-/// The directory in full, because the process may work elsewhere by the time somebody asks.
+/// The absolute path of the directory: the process may change its working directory later.
 fn parse_directory(text: &str) -> Result<Arc<str>, String> {
     let path = fs::canonicalize(Path::new(text)).map_err(|error| error.to_string())?;
     if !path.is_dir() {
@@ -323,7 +323,7 @@ pub(super) fn limits_text(
     text
 }
 
-/// What a setting takes, as the end of the sentence "allowed is ...".
+/// Values of a setting, as the end of the sentence "allowed is ...".
 pub(super) fn allowed(kind: Kind) -> String {
     match kind {
         Kind::Flag => "yes or no".into(),

@@ -6,7 +6,7 @@
 //! | 1 | it is damaged |
 //! | 2 | nobody can tell: there is no log, a server uses it, or the disk refuses |
 //!
-//! What is looked at and mended is the library's business (crate `ferrite_log`).
+//! Checking and repairing is done by the crate `ferrite_log`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,14 +17,14 @@ use sys::file::Disk;
 
 use crate::config::Setting;
 
-/// What is to be done with the log.
+/// Task for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     Check,
     Repair,
 }
 
-/// Does it, tells the person who asked, and returns the exit code.
+/// Does the task, prints the result, and returns the exit code.
 pub(crate) fn run(directory: &Path, task: Task) -> ExitCode {
     let report = match task {
         Task::Check => check(Arc::new(Disk), directory),

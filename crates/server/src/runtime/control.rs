@@ -251,7 +251,8 @@ impl Control {
     /// Ten times a second.
     fn cron(&mut self) {
         self.manager.tick(self.server);
-        // Whoever ends the server keeps others out, and signals shall be heard meanwhile.
+        // The thread that ends the server keeps others out of the keyspace, and signals are to be heard
+        // meanwhile.
         if self.server.is_ending() {
             return;
         }
@@ -316,7 +317,7 @@ impl Control {
     }
 }
 
-/// Goes on with a new log file: a rotation has renamed the old one.
+/// Opens a new log file: a rotation has renamed the old one.
 fn reopen_log(server: &Server, signal: Signal) {
     let name = signal.name();
     match logging::reopen(&server.settings) {

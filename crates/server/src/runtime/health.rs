@@ -36,7 +36,7 @@ pub(crate) fn check(settings: &Settings) -> Result<(), String> {
     let mut replies = read(&stream, 1 + usize::from(has_password))?;
     match replies.pop() {
         Some(Value::Simple(_)) => Ok(()),
-        // CONFIG SET has changed the password since: whoever refuses it lives.
+        // CONFIG SET has changed the password since the start: a server that refuses it is alive.
         Some(Value::Error(text)) if text.starts_with(b"NOAUTH") => Ok(()),
         Some(Value::Error(text)) => Err(String::from_utf8_lossy(&text).into_owned()),
         _ => Err("the server answered PING with something else".into()),

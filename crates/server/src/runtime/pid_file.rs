@@ -11,7 +11,7 @@ use crate::config::{Setting, Settings};
 pub(crate) struct PidFile {
     /// Empty for none.
     path: String,
-    /// What the file said before, if that is a process which lives: perhaps a server in the same directory.
+    /// Earlier content of the file, if that process is alive: perhaps a server in the same directory.
     before: Option<String>,
 }
 

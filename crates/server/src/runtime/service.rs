@@ -1,8 +1,8 @@
-//! What the service manager is told (systemd's `Type=notify`): that the data is loaded, that the server
-//! lives, that it ends.
+//! Notifications to the service manager (systemd's `Type=notify`): the data is loaded, the server is alive,
+//! the server ends.
 //!
-//! Nothing is told where nobody asked, which the environment says (`NOTIFY_SOCKET`, `WATCHDOG_USEC`). A
-//! manager that does not listen is no reason to end.
+//! They are sent only if the environment asks for them (`NOTIFY_SOCKET`, `WATCHDOG_USEC`). A manager that
+//! does not listen is ignored.
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use crate::persistence::{Ending, end};
 use crate::runtime::pid_file;
 use crate::server::Server;
 
-/// Ends the server because of a signal, on a thread of its own: who asks a second time can still be heard.
+/// Ends the server because of a signal, on a thread of its own: a second signal is still heard.
 pub(crate) fn begin_by_signal(server: &'static Server, signal: Signal) {
     if server.set_ending(true) {
         if signal != Signal::Term {

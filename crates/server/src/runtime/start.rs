@@ -59,7 +59,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
             ignored,
         } => (settings, file, ignored),
         Startup::Help(text) | Startup::Version(text) => {
-            // Whoever reads it may have seen enough.
+            // The reader may have closed the pipe.
             let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
             return Ok(ExitCode::SUCCESS);
         }
@@ -87,7 +87,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> Result<ExitCode, Stri
     logging::start(&settings)?;
     tell_of_ignored(&ignored);
     let has_file = !settings.text(Setting::LogFile).is_empty();
-    // Whoever started it in the background sees nothing but the messages.
+    // A server in the background shows nothing but its log.
     serve(settings, config_file, signals).inspect_err(|problem| {
         if has_file {
             log::error!("{problem}");
@@ -249,8 +249,8 @@ fn build(
         .map_err(failed)?;
     let keyspace = Keyspace::new(&Options {
         databases: settings.int(Setting::Databases) as usize,
-        // The control thread looks at memory, one thread writes snapshots, one keeps the log small, one
-        // serves HTTP, and some load what was there.
+        // The control thread checks memory, one thread writes snapshots, one compacts the log, one serves
+        // HTTP, and some load the data.
         workers: workers + 4 + LOAD_THREADS.max(workers + REPLAY_EXTRA_THREADS),
         shards,
         seed: u64::from_le_bytes(seed.try_into().expect("eight bytes")),

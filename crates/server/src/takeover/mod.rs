@@ -1,8 +1,8 @@
-//! Taking over an append-only file of redis-server: what its files hold goes into this server's own log.
+//! Taking over an append-only file of redis-server: its data goes into this server's own log.
 //!
 //! It happens at a start with a log that was never written to. The log is marked as incomplete before the
-//! first byte goes into it, and as complete when all of it is durable: whoever is killed in between begins
-//! again at the next start, and after that the log alone counts. redis-server's files are only read.
+//! first byte goes into it, and as complete when all of it is durable: after a kill in between, the next
+//! start begins again. A complete log alone counts. redis-server's files are only read.
 //!
 //! [`crate::persistence`] finds them and says where the log is, `run` runs the commands. The syntax of the
 //! files is in the crates `aof` and `rdb`.
@@ -20,10 +20,10 @@ use crate::server::Server;
 
 use run::Runner;
 
-/// Takes over what was found. The log is open, marked as incomplete, and nobody else changes data.
+/// Takes over the files. The log is open, marked as incomplete, and no other thread changes data.
 ///
 /// # Errors
-/// What cannot be taken over: file, byte, command and key.
+/// Place of the first mistake: file, byte, command and key.
 pub(crate) fn take_over(server: &'static Server, found: &Found) -> Result<(), String> {
     log::info!(
         "Taking over {}: {} files, {} bytes",
@@ -52,7 +52,7 @@ pub(crate) fn take_over(server: &'static Server, found: &Found) -> Result<(), St
     Ok(())
 }
 
-/// What came of it.
+/// Counts of a takeover.
 #[derive(Default)]
 struct Taken {
     keys: u64,

@@ -1,8 +1,8 @@
-//! Running the commands of a file, as the commands of a client that is not there.
+//! Running the commands of a file, as commands of a client without connection.
 //!
-//! What is between MULTI and EXEC runs when EXEC is read: without it, at the end of the last file, it is part
-//! of a torn end. Each command is journaled as it runs. Every few commands the log gets what it has, values
-//! leave memory if that is short, and workers have their turns.
+//! Commands between MULTI and EXEC run when EXEC is read. Without EXEC at the end of the last file they are
+//! part of a torn end. Each command is journaled as it runs. After every few commands the records are handed
+//! to the log, values are offloaded if memory is short, and workers have their turns.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -43,7 +43,7 @@ pub(super) struct Runner<'f> {
     turn: Turn<'static>,
     journal: Option<Journal>,
     relief: Option<Relief<'static>>,
-    /// Nobody asks for these.
+    /// Required by [`Store`]; not reported.
     stats: &'static WorkerStats,
     session: Session,
     output: Output,
@@ -60,7 +60,7 @@ pub(super) struct Runner<'f> {
     since: (usize, usize),
 }
 
-/// What MULTI has begun.
+/// Transaction that MULTI has begun.
 struct Open {
     /// Where MULTI is.
     at: u64,
@@ -169,7 +169,7 @@ impl<'f> Runner<'f> {
         self.turn.enter();
         let done = self.run_all(&mut reader, path, is_last);
         self.turn.leave();
-        // What was appended is handed over.
+        // Dropping the journal hands its records to the log.
         self.journal = None;
         done.map(|()| self.commands)
     }
@@ -385,7 +385,7 @@ impl<'f> Runner<'f> {
         Ok(())
     }
 
-    /// What is done between two turns.
+    /// Work between two turns.
     fn rest(&mut self, delay_us: u64) -> Result<(), String> {
         if self.server.is_shutting_down() {
             return Err("the server ends".into());

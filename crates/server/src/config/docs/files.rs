@@ -1,5 +1,5 @@
-//! What a package ships that says the same as the table: the manual page, completions, and
-//! deploy/ferrite.conf, in which every setting stands as a comment.
+//! Files of a package that are made from the table: the manual page, completions, and deploy/ferrite.conf, in
+//! which every setting stands as a comment.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,7 @@ use super::super::help::placeholder;
 use super::super::table::{Kind, Row, Section, TABLE};
 use super::super::value::allowed;
 
-/// Settings that a package needs otherwise than a person who types `ferrite-server`.
+/// Settings whose value in a package differs from the default.
 const PACKAGED: &[(&str, &str)] = &[("dir", "/var/lib/ferrite")];
 
 /// Where the text of a comment ends, in columns.
@@ -223,7 +223,7 @@ fn the_configuration_file_is_up_to_date() {
     );
 }
 
-/// Whoever removes a # in the file must not be told that the line is wrong.
+/// Every line without its # is a valid directive.
 #[test]
 fn every_default_in_the_file_can_be_read() {
     for line in configuration().lines() {

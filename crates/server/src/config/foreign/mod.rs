@@ -45,13 +45,13 @@ pub(crate) struct Foreign {
     default: &'static str,
     shape: Shape,
     accepts: Accepts,
-    /// Whether CONFIG GET shows it though nobody has set it.
+    /// Whether CONFIG GET shows it while it is not set.
     pub(super) is_shown: bool,
     /// Whether CONFIG SET may change it.
     pub(crate) mutable: bool,
 }
 
-/// What redis-server takes as the value of a directive.
+/// Values of a directive in redis-server.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     Flag,
@@ -72,7 +72,7 @@ enum Accepts {
     Nothing,
 }
 
-/// What becomes of a directive that is no setting.
+/// Verdict on a directive that is no setting.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// It is accepted and changes nothing; the value is as CONFIG GET shows it.
@@ -104,7 +104,7 @@ impl Foreign {
         std::iter::once(self.name).chain(self.also)
     }
 
-    /// What CONFIG GET of redis-server prints by default.
+    /// Default in CONFIG GET of redis-server.
     pub(super) fn default(&self) -> &'static str {
         self.default
     }
@@ -229,7 +229,7 @@ impl fmt::Display for Listed {
     }
 }
 
-/// What becomes of a directive whose name is no setting.
+/// Verdict on a directive whose name is no setting.
 pub(super) fn judge(directive: &Directive) -> Verdict {
     let Some(row) = Foreign::find(directive.name.as_bytes()) else {
         return Verdict::Refused(unknown(&directive.name));
@@ -248,7 +248,7 @@ pub(super) fn judge(directive: &Directive) -> Verdict {
     }
 }
 
-/// What a name is that no program knows, and what may have been meant.
+/// Message about an unknown name, with the most similar known name.
 fn unknown(name: &str) -> String {
     match closest(name) {
         Some(row) => format!("unknown directive; did you mean '{}'?", row.name),
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// What becomes of a line: its value, or why it is refused.
+    /// Verdict on a line: its value, or the reason of the refusal.
     fn judged(line: &str) -> Result<String, String> {
         let directive = read_line(line.as_bytes(), Place::CommandLine);
         let directive = directive.expect("it is a line").expect("it is no comment");

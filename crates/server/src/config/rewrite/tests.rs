@@ -1,4 +1,4 @@
-//! Rewriting of configuration files: what stays, what changes, and what a start then reads.
+//! Rewriting of configuration files: kept lines, changed lines, and the next start.
 
 use super::super::load::tests::Scratch;
 use super::*;
@@ -139,7 +139,7 @@ fn what_the_log_decides_is_said_where_it_was_chosen() {
     assert_eq!(rewritten(old, &points), old);
     let without = "appendonly no\nsave 3600 1 300 100 60 10000\n";
     assert_eq!(rewritten("appendonly yes\nsave 900 1\n", &points), without);
-    // With the log there are none, until somebody says so.
+    // With the log there are none until they are chosen.
     let points = [(Setting::Save, "3600 1 300 100 60 10000")];
     let with = format!("{MARKER}\nsave 3600 1 300 100 60 10000\n");
     assert_eq!(rewritten("", &points), with);

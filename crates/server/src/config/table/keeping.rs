@@ -1,4 +1,4 @@
-//! The settings about data: what of it is kept in memory, and what on the disk.
+//! Settings about data in memory and on the disk.
 
 use super::{BASE, INT_MAX, Kind, Row, Section, Setting, Whole};
 

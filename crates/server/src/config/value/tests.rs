@@ -1,4 +1,4 @@
-//! Tests of values: what is right for which kind of setting, and how it is written back.
+//! Tests of values: valid texts of each kind of setting, and their written form.
 
 use super::super::table::{Setting, TABLE};
 use super::*;

@@ -1,4 +1,4 @@
-//! The figures as the dashboard reads them, and what else it shows: slow commands, hot keys, events.
+//! The figures as the dashboard reads them, with slow commands, hot keys and events.
 //!
 //! ```text
 //! { "server":  { "version": ..., "threads": ..., "not_ready": null or why },
@@ -9,8 +9,7 @@
 //!   "slow": [...], "hot": { "operations": [...], "bytes": [...] }, "big": [...], "events": [...] }
 //! ```
 //!
-//! Names are those of the table. Counts are since the start: what happens per second is the difference of two
-//! answers.
+//! Names are those of the table. Counts are since the start: a rate is the difference of two answers.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -148,7 +147,7 @@ fn events(server: &Server) -> Vec<Json> {
     all.collect()
 }
 
-/// Bytes as a person reads them: what is no text is escaped.
+/// Bytes as readable text; bytes that are not text are escaped.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

@@ -10,8 +10,8 @@ use super::table;
 use super::view::View;
 use crate::metrics::Distribution;
 
-/// Upper bounds of the buckets of a histogram, in seconds: from what a command takes to what nobody waits
-/// for. The counts behind them are known to 19 %, see [`crate::metrics`].
+/// Upper bounds of the buckets of a histogram, in seconds: from the time of a fast command to that of a
+/// time-out. The counts are exact to 19 %, see [`crate::metrics`].
 const BOUNDS_S: &[f64] = &[
     1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2,
     5e-2, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,

@@ -1,9 +1,9 @@
-//! What a figure is: a row of the table, and the values that are read for it.
+//! Figure: a row of the table, and its values.
 
 use super::view::View;
 use crate::metrics::Distribution;
 
-/// What a figure is.
+/// Kind of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Counter,
@@ -17,7 +17,7 @@ pub(super) struct Figure {
     pub(super) kind: Kind,
     /// One sentence.
     pub(super) help: &'static str,
-    /// What tells its values apart; none where it has one value.
+    /// Labels of its values; none if it has one value.
     pub(super) labels: &'static [&'static str],
     source: Source,
 }

@@ -1,4 +1,5 @@
-//! What happened per second, kept for the page: the last minutes at a second each, the last hour at ten.
+//! History of rates for the dashboard: the last minutes with a point a second, the last hour with a point in
+//! ten.
 //!
 //! ```text
 //! { "run_id": ..., "now_ms": ..., "bytes": what is kept takes,
@@ -7,10 +8,9 @@
 //!   "coarse": { "step_ms": 10000, "points": [...] } }
 //! ```
 //!
-//! The thread that serves HTTP looks at the counters once a second; a point is the difference of two looks.
-//! Both rows have room for a fixed number of points from the start ([`HISTORY_FINE_POINTS`],
-//! [`HISTORY_COARSE_POINTS`]), and the oldest goes first. Points lie as far apart as looks did: a thread
-//! that was held up leaves a gap.
+//! The HTTP thread reads the counters once a second; a point is the difference of two readings. Both rows
+//! have a fixed capacity from the start ([`HISTORY_FINE_POINTS`], [`HISTORY_COARSE_POINTS`]), and drop the
+//! oldest point. A delayed reading leaves a gap.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ const FIELDS: [&str; 13] = [
     "keys", "busy",
 ];
 
-/// What happened until a moment.
+/// Rates between two readings.
 #[derive(Clone, Copy)]
 struct Point {
     /// Unix, ms.
@@ -203,7 +203,7 @@ impl Look {
         }
     }
 
-    /// What happened since another look; nothing where the clock or the counters went back.
+    /// Rates since another reading; `None` if the clock or the counters went back.
     fn since(&self, earlier: &Look) -> Option<Point> {
         let seconds = (self.at_ms - earlier.at_ms) as f64 / 1000.0;
         if seconds <= 0.0 {

@@ -1,11 +1,11 @@
-//! What the server tells about itself to machines and to its dashboard: one table of figures, and three forms
-//! of it.
+//! Figures of the server for machines and for its dashboard: one table in three forms.
 //!
-//! `figure` is what a row is, `table` names every figure once: its kind, its meaning, the field of INFO that
-//! says the same. `view` is what they are read from. `history` keeps some of them for the page. `exposition`
-//! writes them for Prometheus, `dashboard` as JSON for the page, `docs` into docs/metrics.md.
+//! `figure` defines a row. `table` names every figure once: its kind, its meaning, and either a field of INFO
+//! or a function that reads it. `view` is the state from which figures are read. `history` keeps some of them
+//! for the dashboard. `exposition` writes them for Prometheus, `dashboard` as JSON, `docs` into
+//! docs/metrics.md.
 //!
-//! The counters themselves are not here (see [`crate::metrics`]), nor is INFO.
+//! The counters are in [`crate::metrics`], INFO is in `command::server`.
 
 mod dashboard;
 mod exposition;

@@ -1,9 +1,9 @@
-//! One client of the HTTP port: what it has sent, and what it has yet to take.
+//! One client of the HTTP port: its input and its unsent output.
 //!
 //! Invariants:
 //! 1. A connection either reads or has something to send, never both: the next request is looked at when the
 //!    last answer is gone.
-//! 2. What is kept of a request is at most [`HTTP_HEAD_BYTES`].
+//! 2. At most [`HTTP_HEAD_BYTES`] of a request are kept.
 //! 3. It has a deadline at any time, which only a finished request or answer moves: bytes that trickle buy no
 //!    time.
 
@@ -22,7 +22,7 @@ use crate::limits::{HTTP_ANSWER_MS, HTTP_HEAD_BYTES, HTTP_IDLE_MS, HTTP_REQUEST_
 pub(super) struct Connection {
     pub(super) socket: Socket,
     pub(super) token: u64,
-    /// When it is closed, whatever it does (monotonic, ms).
+    /// Time at which it is closed at the latest (monotonic, ms).
     pub(super) deadline_ms: u64,
     input: Vec<u8>,
     head: Vec<u8>,
@@ -33,7 +33,7 @@ pub(super) struct Connection {
     has_ended: bool,
 }
 
-/// What a connection has to say.
+/// Input of a connection.
 pub(super) enum Said {
     Nothing,
     Request(Request),
@@ -61,7 +61,7 @@ impl Connection {
         self.sent < self.head.len() + self.body.len()
     }
 
-    /// What it waits for.
+    /// Events that it waits for.
     pub(super) fn interest(&self) -> Interest {
         if self.is_sending() {
             Interest::WRITE
@@ -70,7 +70,7 @@ impl Connection {
         }
     }
 
-    /// Receives what is there.
+    /// Receives the available bytes.
     pub(super) fn receive(&mut self, poller: &mut Poller, now_ms: u64) -> io::Result<()> {
         let mut bytes = [0; HTTP_HEAD_BYTES];
         let room = &mut bytes[self.input.len()..];
@@ -133,7 +133,7 @@ impl Connection {
         self.deadline_ms = now_ms + HTTP_ANSWER_MS;
     }
 
-    /// Sends what the socket takes. Returns whether the connection goes on.
+    /// Sends as much as the socket takes. Returns whether the connection stays open.
     pub(super) fn send(&mut self, poller: &mut Poller, now_ms: u64) -> io::Result<bool> {
         while self.is_sending() {
             let part = match self.sent.checked_sub(self.head.len()) {

@@ -10,10 +10,10 @@
 //! ```
 //!
 //! It only reads, counts as no access, and brings back no value that is on the disk alone. The work of a
-//! request is bounded: it ends when there is a page of keys, after [`BROWSE_LOOKS`] keys or [`BROWSE_NS`],
-//! or with the last key; who wants more asks again from the cursor. As with SCAN, a key that is there all
-//! the time comes at least once. Keys and values are told by their beginnings alone, and what is no text in
-//! them as escapes.
+//! request is bounded: it ends when there is a page of keys, after [`BROWSE_LOOKS`] keys or [`BROWSE_NS`], or
+//! with the last key; the next request continues from the cursor. As with SCAN, a key that is there all the
+//! time comes at least once. Keys and values are shown by their beginnings alone; bytes that are not text are
+//! escaped.
 
 use std::time::Instant;
 
@@ -39,10 +39,10 @@ const COUNT: usize = 50;
 /// page.
 const SLICE_AT_LEAST: usize = 16;
 
-/// What the index takes for a key, which MEMORY USAGE counts too.
+/// Bytes of the index for a key; MEMORY USAGE counts them too.
 const INDEX_SLOT_BYTES: usize = 8;
 
-/// What a request asks for.
+/// Parameters of a request.
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {
     db: usize,
@@ -51,7 +51,7 @@ struct Wanted {
     count: usize,
 }
 
-/// What is kept of a key while its shard is locked.
+/// Copy of a key, made while its shard is locked.
 struct Row {
     key: Vec<u8>,
     key_bytes: usize,
@@ -86,7 +86,7 @@ fn walk(database: &Database, wanted: &Wanted, rows: &mut Vec<Row>) -> (u64, usiz
     let (began, now) = (Instant::now(), sys::clock::realtime_ms());
     let (mut cursor, mut looked) = (wanted.cursor, 0);
     loop {
-        // What the page has room for; some more at once where few of the keys may be wanted.
+        // Keys that fill the page; more at once if few of the keys may match.
         let least = if wanted.prefix.is_empty() {
             1
         } else {

@@ -1,14 +1,14 @@
-//! The head of a request: the little of HTTP/1.1 that a client who only reads needs.
+//! The head of a request: the part of HTTP/1.1 that a reading client needs.
 //!
-//! `httparse` takes the bytes apart; here is what of it counts. A request with a body is refused, as nothing
-//! here takes one.
+//! `httparse` parses the bytes; this module keeps the relevant parts. A request with a body is refused: no
+//! path takes one.
 
 use super::response::Status;
 
 /// Header lines that a request may have; what browsers and monitoring systems send is a third of it.
 const HEADERS: usize = 48;
 
-/// What the bytes of a connection are.
+/// Result of parsing the input of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Parsed {
     /// The beginning of a request.
@@ -24,7 +24,7 @@ pub(super) enum Parsed {
 pub(super) struct Request {
     /// Without what follows a question mark.
     pub(super) path: String,
-    /// What follows the question mark.
+    /// The part after the question mark.
     pub(super) query: String,
     /// The answer goes without its body.
     pub(super) is_head: bool,
@@ -79,7 +79,7 @@ pub(super) fn parse(bytes: &[u8]) -> Parsed {
             request.authorization = Some(header.value.to_vec());
         }
     }
-    // As HTTP/1.1 demands; who leaves it out would get past the check of it.
+    // HTTP/1.1 demands it. Without this rule a request without Host would evade the check of it.
     if head.version == Some(1) && request.host.is_none() {
         return Parsed::Refused(Status::BadRequest);
     }

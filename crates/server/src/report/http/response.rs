@@ -1,7 +1,7 @@
-//! An answer: a status, a body and what it is.
+//! An answer: a status, a body and its type.
 //!
-//! Every answer carries the same headers for the safety of whoever looks at it in a browser: nothing from
-//! elsewhere is loaded, nobody frames the page, nothing is kept.
+//! Every answer carries the same security headers for browsers: no content of other origins, no frames, no
+//! caching.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Status {
     }
 }
 
-/// What a body is, as its header says it.
+/// Types of bodies, as in the header.
 pub(super) mod content {
     pub(in crate::report::http) const TEXT: &str = "text/plain; charset=utf-8";
     pub(in crate::report::http) const HTML: &str = "text/html; charset=utf-8";
@@ -50,11 +50,11 @@ pub(super) mod content {
     pub(in crate::report::http) const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 }
 
-/// What a browser may do with what it gets from here: use this server's own files, and nothing else.
+/// Content security policy: a browser may load this server's own files only.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// See the module. Bodies are shared: the same figures go to all who ask within a moment.
+/// See the module. Bodies are shared: the same figures are served for a moment.
 #[derive(Clone)]
 pub(super) struct Response {
     pub(super) status: Status,

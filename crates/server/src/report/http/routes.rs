@@ -1,4 +1,4 @@
-//! What each path answers, and who may ask.
+//! The paths, their answers and their access rules.
 //!
 //! | path | answer |
 //! |---|---|
@@ -200,7 +200,7 @@ impl Routes {
         }
     }
 
-    /// What `write` makes of the figures, as of now or a moment ago.
+    /// Output of `write` for the figures, at most [`HTTP_FRESH_MS`] old.
     fn gathered(
         &mut self,
         turn: &mut Turn<'static>,
@@ -216,7 +216,7 @@ impl Routes {
             return response.clone();
         }
         if self.server.is_ending() {
-            // The keyspace is closed to all but the one who writes the last snapshot.
+            // Only the writer of the last snapshot may use the keyspace.
             return Response::line(Status::Unavailable, ENDING);
         }
         turn.enter();
@@ -258,7 +258,7 @@ fn host_name(host: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
-/// Whether a host is an address or `localhost`, not a name that somebody may have given to this machine.
+/// Whether a host is an address or `localhost`, and not a name that a foreign DNS server may define.
 fn means_this_machine(name: &str) -> bool {
     let is_local =
         name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost");

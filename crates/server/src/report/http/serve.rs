@@ -72,7 +72,7 @@ impl Http {
         let mut events = Vec::with_capacity(64);
         while !self.server.is_shutting_down() {
             if let Err(error) = self.poller.wait(&mut events, Some(self.timeout())) {
-                // The data is not touched by this: those who watch get nothing more, everybody else goes on.
+                // The data is unaffected: HTTP ends, everything else goes on.
                 log::error!("HTTP ends: waiting for events failed: {error}");
                 return;
             }
@@ -166,7 +166,7 @@ impl Http {
     }
 
     /// Answers the next request of a connection that has nothing to send, if it is there. One at a time, so
-    /// that who sends many takes turns with the others.
+    /// that connections take turns.
     fn go_on(&mut self, token: u64, turn: &mut Turn<'static>) {
         let Some(at) = self.find(token) else { return };
         let connection = &mut self.connections[at];

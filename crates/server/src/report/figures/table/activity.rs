@@ -1,4 +1,4 @@
-//! What the server does: figures of the process, its clients, its commands and its workers.
+//! Figures of activity: the process, its clients, its commands and its workers.
 
 use std::sync::atomic::Ordering::Relaxed;
 

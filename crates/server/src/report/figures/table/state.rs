@@ -1,4 +1,4 @@
-//! What the server holds: figures of memory, keys, the log and snapshots.
+//! Figures of state: memory, keys, the log and snapshots.
 
 use ferrite_log::Status;
 
