@@ -1,5 +1,4 @@
-//! One connection: its socket, what it has sent that is not yet a whole request, and what it has not yet
-//! read.
+//! One connection: its socket, its incomplete request, and its unsent replies.
 //!
 //! A connection that waits for nothing owns no buffer: requests are read into its worker's scratch buffer and
 //! replies are sent from its worker's output. Only the exceptions live here.
@@ -35,7 +34,7 @@ use crate::values::cold::FetchState;
 
 pub(crate) use ahead::Ahead;
 
-/// What a connection does.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Reads requests.
@@ -50,7 +49,7 @@ pub(crate) enum State {
     Fetching,
     /// Has sent more of a large value than could be written, or all of it; see [`crate::values::blobs`].
     Uploading,
-    /// Only sends what is left, then ends.
+    /// Sends the rest, then closes.
     Closing,
 }
 
@@ -60,23 +59,23 @@ pub(crate) struct Connection {
     pub(crate) token: u64,
     pub(crate) session: Session,
     pub(crate) state: State,
-    /// What it waits for, or has waited for until now.
+    /// Its present or just ended wait.
     pub(crate) parked: Option<Box<Parked>>,
-    /// What is known of values that its next request needs.
+    /// State of reading values for its next request.
     pub(crate) fetch: FetchState,
     /// The large value that it is sending: the next request's.
     pub(crate) upload: Option<Box<Upload>>,
-    /// What has become of the large value of its next request.
+    /// State of receiving the large value of its next request.
     pub(crate) received: Option<Box<Received>>,
     /// The beginning of a request, or requests that may not run yet.
     pub(crate) pending: Vec<u8>,
-    /// What the parser knows of the request at the front of `pending`.
+    /// State of the parser for the request at the front of `pending`.
     pub(crate) resume: Resume,
     /// Bytes `pending` must hold before parsing can go on.
     pub(crate) need: usize,
     /// Bytes of the last request if it was a large one: the next is read into a buffer of that size at once.
     pub(crate) expected: usize,
-    /// What was read behind that before it could run.
+    /// Input read ahead, after `pending`.
     pub(crate) ahead: Option<Box<Ahead>>,
     /// Whether it is read from though nothing of that can run.
     pub(crate) reads_ahead: bool,
@@ -91,7 +90,7 @@ pub(crate) struct Connection {
     pub(crate) owes_news: bool,
     /// When the backlog went over the soft output limit (Unix, ms).
     pub(crate) over_soft_since: Option<i64>,
-    /// What [`Connection::note_memory`] noted last.
+    /// Bytes that [`Connection::note_memory`] noted last.
     noted_bytes: usize,
 }
 
@@ -122,15 +121,15 @@ impl Connection {
         }
     }
 
-    /// Whether what it sends runs now: nothing keeps it, and no more than `most` bytes of replies wait to be
-    /// sent. What it has to be told comes before any reply.
+    /// Whether its requests run now: it waits for nothing, and at most `most` bytes of replies are unsent.
+    /// Messages to it come before any reply.
     #[inline]
     pub(crate) fn runs(&self, most: usize) -> bool {
         let may_wait = self.held.is_none() && !self.owes_news && self.backlog.weight() <= most;
         self.state == State::Open && (self.backlog.is_empty() || may_wait)
     }
 
-    /// Whether what it sends runs, or runs again: a connection that was stopped at `most` bytes goes on when
+    /// Whether its requests run, or run again: a connection that was stopped at `most` bytes resumes when
     /// half of them are sent.
     pub(crate) fn goes_on(&self, most: usize) -> bool {
         let most = match self.interest.readable {
@@ -162,7 +161,7 @@ impl Connection {
         self.ahead.as_ref().is_some_and(|ahead| ahead.ended)
     }
 
-    /// Receives what comes next into the front of `buffer`: what was read ahead, or from the socket. 0 is the
+    /// Receives the next input into the front of `buffer`: input read ahead, or from the socket. 0 is the
     /// end.
     #[inline]
     pub(crate) fn receive(&mut self, poller: &mut Poller, buffer: &mut [u8]) -> io::Result<usize> {
@@ -174,13 +173,13 @@ impl Connection {
         }
     }
 
-    /// What the poller has to tell about, of a connection whose requests run or do not.
+    /// Events that the poller reports for a connection whose requests run or do not.
     pub(crate) fn wanted_interest(&self, runs: bool) -> Interest {
         let reads = match runs {
             true => !self.has_more(),
             false => self.reads_ahead && !self.has_ended(),
         };
-        // What its peer has sent before its end counts, except behind what may never be over.
+        // Requests sent before the end of the peer run, except after a wait that may never end.
         let ends = self.waits_for_others();
         Interest {
             readable: reads,
@@ -260,9 +259,8 @@ impl Connection {
         stats.client_bytes.add(bytes.wrapping_neg());
     }
 
-    /// Bytes that one request and its replies take: a request that is not complete or waits, behind which
-    /// little is read, and what is to be sent. What others send to a connection is not asked for by a
-    /// request.
+    /// Bytes of one request and its replies: an incomplete or waiting request, after which little is read,
+    /// and unsent replies. Messages of others belong to no request.
     fn single_bytes(&self) -> usize {
         let is_told = self.session.monitor || self.session.client.has_status(status::PUBSUB);
         let replies = match is_told {
@@ -374,8 +372,8 @@ impl Connection {
             self.backlog.push_part(log, at..part.end);
         }
         if waited {
-            // The poller will say when there is room. Until then this is not the place to send: whatever
-            // waits for the backlog to run empty goes on when the worker hears that.
+            // The poller will say when there is room. Until then nothing is sent here: waits for an empty
+            // backlog end when the worker gets that event.
             return Ok(0);
         }
         self.flush(poller, SEND_TURN_BYTES)
@@ -423,12 +421,12 @@ pub(crate) struct Backlog {
     bytes: usize,
     /// Of these, bytes of values that are lent.
     lent: usize,
-    /// Of these, bytes that nobody but readers keeps in memory, as of the last look.
+    /// Of these, bytes kept in memory by readers alone, as of the last look.
     kept: usize,
     wait: FileWait,
 }
 
-/// What the file at the front of a backlog waits for.
+/// Wait of the file at the front of a backlog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum FileWait {
     #[default]
@@ -442,7 +440,7 @@ enum FileWait {
 /// Some bytes to be sent.
 pub(crate) enum Piece {
     Bytes(Vec<u8>),
-    /// A value that nobody else may need.
+    /// A value that may have no other owner.
     Large(LargeValue),
     /// A value that an entry has, or had.
     Lent(Lent),
@@ -649,7 +647,7 @@ impl Backlog {
 
     /// Appends a part of a log: by reference where that is worth it.
     fn push_part(&mut self, log: &mut Log, part: Range<usize>) {
-        // Who has much to read already will not have read this soon.
+        // A client with much unread output will not read this soon.
         let least = if self.bytes < PIECE_BYTES {
             SHARE_BYTES
         } else {

@@ -35,8 +35,7 @@ impl Worker {
     #[inline]
     pub(crate) fn post_early(&mut self) {
         if self.server.inboxes[self.number].bytes() > FLUSH_BYTES {
-            // What a connection is told comes behind the replies it got before: that a key has changed, say,
-            // behind its value.
+            // Messages come after earlier replies: the invalidation of a key comes after its value.
             self.reply();
             self.post();
         }
@@ -72,8 +71,8 @@ impl Worker {
         }
         let is_subscriber = connection.session.client.has_status(status::PUBSUB);
         if !is_subscriber && connection.backlog.len() > UNREAD_NEWS_BYTES {
-            // Who reads nothing need not be told which copies are wrong: when it has read this much, that all
-            // are.
+            // A client that reads nothing is not told each invalid copy. When it has read this much, it is
+            // told that all are invalid.
             connection.owes_news = true;
             listeners.give_back(token, parts);
             return true;

@@ -66,7 +66,7 @@ impl Worker {
         self.slow_reader(token);
     }
 
-    /// Sends replies that have become durable, and goes on with the requests behind them. What these wait for
+    /// Sends replies that have become durable, and goes on with the requests after them. Waiting for the disk
     /// is left to the log thread, so that other connections have their turn.
     pub(crate) fn release_held(&mut self) {
         if !self.held.is_empty()

@@ -57,7 +57,7 @@ impl Worker {
         let input = lane.input(buffer.as_ref(), &self.scratch, &connection.pending);
         let mut args = Args::of_input(input, buffer.as_ref(), &self.server.keyspace);
         let received = &mut connection.received;
-        // What came for the first request.
+        // Received value of the first request.
         self.extras.received =
             received.take_if(|_| lane.source == Source::Pending && !requests.is_empty());
         let session = &mut connection.session;
@@ -106,7 +106,7 @@ impl Worker {
         debug_assert!(stop.is_some() || context.extras.wanted.is_empty());
         let mut rewritten = None;
         if let Some(stop) = &stop {
-            // Come back to these, and whatever is behind them.
+            // These requests and all after them run later.
             let waiting = &requests[stop.first..];
             rewritten = lane.take_back(stop.from, waiting, window.spans, input);
             connection.resume.clear();
@@ -213,7 +213,7 @@ impl<'w> Window<'w> {
                 && command.takes(args.spans.len())
                 && (!server.memory.is_near() || context.has_room(command, request.bytes))
             {
-                // What nearly all requests are: nothing to decide, and the session is the same afterwards.
+                // Nearly all requests: nothing to decide, and an unchanged session.
                 if asks_more
                     && let Some(next) = before(command, context, args, (is_here, may_be_cold))
                 {
@@ -235,7 +235,7 @@ impl<'w> Window<'w> {
                 next = run_special(request, context, args, timer);
                 looked_at = number + 1 + stats.hot_keys.left();
                 if !matches!(next, Next::Fetch | Next::Retry) {
-                    // What it has not used goes.
+                    // An unused received value is dropped.
                     context.extras.received = None;
                 }
                 lane.stopped = has_ended(context);

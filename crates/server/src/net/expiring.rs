@@ -1,11 +1,11 @@
-//! Removing keys when their time has come, whoever asks for them or not.
+//! Removing expired keys that no command asks for.
 //!
-//! Every [`EXPIRE_MS`](crate::limits::EXPIRE_MS) a worker asks each of its shards for what its timing wheel
-//! has (one load where that is nothing), and does it a slice at a time, so that nobody waits long for a
-//! shard. More than a turn's worth goes on in the next turn, which begins at once, where this one stopped. A
-//! worker that is held up by a long command is helped by the others: its keys expire on time as well.
+//! Every [`EXPIRE_MS`](crate::limits::EXPIRE_MS) a worker asks each of its shards for the due tasks of its
+//! timing wheel (one load if there are none), and does them in slices, so that no command waits long for a
+//! shard. Further work continues in the next turn, which begins at once. A worker that is held up by a long
+//! command is helped by the others: its keys expire on time as well.
 //!
-//! When a wheel has something, and what is done with it, is the keyspace's (`keyspace::expire`).
+//! Wheels and their tasks belong to the keyspace (`keyspace::expire`).
 
 use keyspace::{Database, ShardId};
 
@@ -66,7 +66,7 @@ impl Worker {
     }
 }
 
-/// Does what presses in a shard, and a little of what doesn't. Returns what is left of the budget.
+/// Does the urgent tasks of a shard, and a few others. Returns the rest of the budget.
 fn expire_shard(
     database: &Database,
     shard: ShardId,

@@ -1,8 +1,8 @@
-//! Connections that wait for values in the log: how they begin to, and how they go on.
+//! Connections that wait for values in the log: begin and end of the wait.
 //!
 //! Where the poller is io_uring, the kernel reads the values while the worker waits for its connections;
-//! elsewhere threads do. What is damaged, or not whole in what was read, goes on to a thread ([`Fetch`]),
-//! which finds out why.
+//! elsewhere threads do. A damaged or incomplete value is passed to a thread ([`Fetch`]), which finds the
+//! cause.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,13 +17,13 @@ use crate::shared::clients::Client;
 use crate::store::Store;
 use crate::values::cold::{Arrived, Fetch, FetchState, Wanted};
 
-/// What one worker's poller reads. Only that worker has it.
+/// Reads of one worker's poller. Only that worker uses them.
 #[derive(Default)]
 pub(crate) struct Reads {
     /// By the tokens of the reads.
     under_way: Vec<Option<Read>>,
     free: Vec<usize>,
-    /// Fetches of which all is there, whoever has read it.
+    /// Complete fetches.
     pub(crate) whole: Vec<Arc<Fetch>>,
 }
 
@@ -53,7 +53,7 @@ impl Reads {
         fetch.leave_to_threads(others);
     }
 
-    /// Asks the poller for the values of a fetch. Returns those that somebody else has to read.
+    /// Asks the poller for the values of a fetch. Returns those that threads have to read.
     fn ask(&mut self, server: &Server, poller: &mut Poller, fetch: &Arc<Fetch>) -> Vec<usize> {
         let mut others = Vec::new();
         for at in 0..fetch.wanted.len() {
@@ -104,9 +104,9 @@ impl Reads {
 }
 
 impl Worker {
-    /// Takes what the poller has read, and lets connections go on whose values are there. This comes behind
-    /// the events of the turn: one of them may be that a connection has sent its replies, and who is not
-    /// waiting any more would go on for that as well.
+    /// Takes the results of the poller, and resumes connections whose values are there. It runs after the
+    /// events of the turn: one of them may be that a connection has sent its replies, and a connection
+    /// without a wait would resume for that as well.
     #[inline]
     pub(crate) fn take_reads(&mut self) {
         while let Some(finished) = self.poller.finished_read() {
@@ -145,7 +145,7 @@ impl Worker {
     /// Gives values back to their entries, and lets the connection go on that waited for them.
     pub(crate) fn fetched(&mut self, fetch: &Fetch) {
         let token = fetch.client.token.load(Relaxed);
-        // Also if the connection has gone: what was read is likely to be of use, and there was room for it.
+        // Also if the connection has gone: the value is likely to be of use, and there was room for it.
         let store = Store::new(
             self.server,
             &mut self.turn,
@@ -182,7 +182,7 @@ impl Worker {
             connection.fetch.failure = failure;
             connection.fetch.arrived.append(&mut arrived);
         } else {
-            // All values are there by now: nobody asks.
+            // All values are there: the fetch is no longer used.
             connection.fetch.done();
         }
         connection.state = State::Open;

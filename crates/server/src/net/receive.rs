@@ -45,7 +45,7 @@ impl Worker {
         let client = Arc::clone(&connection.session.client);
         let arrived = &pending[awaited.payload..];
         let upload = Upload::begin(server, client, store, awaited.len as u64, arrived);
-        // In the place of the value a few words, for those who are shown the request.
+        // A few words stand for the value, for the slow log and MONITOR.
         let words = format!("<{} bytes>", awaited.len);
         connection.pending.truncate(awaited.header);
         let header = format!("${}\r\n{words}", words.len());

@@ -16,7 +16,7 @@ use crate::store::Store;
 pub(crate) struct Waiting {
     /// For slices, those first that have waited longest.
     slices: VecDeque<u64>,
-    /// For somebody else.
+    /// For threads.
     apart: Vec<u64>,
     /// Slices done since the worker last gave way.
     in_a_row: u32,
@@ -38,7 +38,7 @@ impl Waiting {
         !self.slices.is_empty()
     }
 
-    /// Adds a connection that waits for what it has deferred.
+    /// Adds a connection that waits for its deferred work.
     pub(crate) fn add(&mut self, token: u64, deferred: &Deferred) {
         if deferred.work.is_apart() {
             self.apart.push(token);
@@ -49,7 +49,7 @@ impl Waiting {
 }
 
 impl Worker {
-    /// Goes on with what connections wait for: one slice, and whatever others have done.
+    /// Goes on with deferred work: one slice, and the results of threads.
     pub(crate) fn work_on(&mut self) {
         if let Some(token) = self.waiting.slices.pop_front() {
             self.go_on_with(token);
@@ -103,12 +103,12 @@ impl Worker {
         }
     }
 
-    /// Sends a part of an answer. The work goes on when the client has read most of it, if it is to wait for
-    /// that.
+    /// Sends a part of an answer. If the work has to wait, it goes on when the client has read most of the
+    /// part.
     fn answer_in_part(&mut self, token: u64, mut deferred: Box<Deferred>, pieces: Pieces) {
         let streams = deferred.work.streams();
-        // What was read has to be durable first where replies wait for that. It was read before the first
-        // part.
+        // The data of the answer has to be durable first if replies wait for that. It was read before the
+        // first part.
         let waits_for = match streams && deferred.parts == Parts::None {
             true => self.commit(),
             false => None,
@@ -140,7 +140,7 @@ impl Worker {
         }
     }
 
-    /// Goes on with work that has waited until the client has read most of its part.
+    /// Resumes work that has waited until the client has read most of its part.
     #[inline]
     pub(super) fn was_read(&mut self, token: u64) {
         if let Some(connection) = self.connections.get_mut(token)
@@ -153,8 +153,8 @@ impl Worker {
         }
     }
 
-    /// Answers a connection that has waited, and goes on with what else it has sent. As with every reply,
-    /// what was read has to be durable first where replies wait for that.
+    /// Answers a waiting connection, and goes on with its next requests. As with every reply, the data of the
+    /// answer has to be durable first if replies wait for that.
     fn answer(&mut self, token: u64, deferred: Deferred, answer: Result<Pieces, Failure>) {
         let waits_for = self.commit();
         let Some(connection) = self.connections.get_mut(token) else {

@@ -9,8 +9,8 @@
 //! want the same of a thousand shards), one miss for the bucket and one for the entry, both already under
 //! way.
 //!
-//! What is not here: what a request means (`command`), how its bytes are read and sent (`connection`, `sys`),
-//! and what is sent later than its group ([`sending`]) or done for no request at all ([`upkeep`]).
+//! Not here: the meaning of a request (`command`), reading and sending bytes (`connection`, `sys`), sending
+//! later than the group ([`sending`]), and work without a request ([`upkeep`]).
 
 mod ahead;
 mod bulk;
@@ -99,7 +99,7 @@ pub(crate) struct Worker {
     pub(crate) ready: Vec<u64>,
     /// Transactions that ended, for those that begin.
     pub(crate) spares: Spares,
-    /// What few requests need.
+    /// State that few requests need.
     pub(crate) extras: Extras,
     /// Values that the running command gets though their entries are cold.
     pub(crate) served: Served,
@@ -186,7 +186,7 @@ impl Worker {
     /// Sleeps until there is something to do.
     fn wait(&mut self, events: &mut Vec<Event>) {
         let timeout = self.timeout();
-        // What the disk has done, or other threads, is not to wait for requests.
+        // Results of the disk and of other threads do not wait for requests.
         let waited = match self.held.is_empty() && self.disk_waits.is_empty() {
             true => self.poller.gather(events, Some(timeout)),
             false => self.poller.wait(events, Some(timeout)),
@@ -428,7 +428,7 @@ impl Worker {
 
     /// Makes what the group did durable, then sends each lane's replies.
     pub(crate) fn reply(&mut self) {
-        // Who learns that a change is done may rely on others having been told.
+        // A reply about a change comes after the invalidations of that change.
         self.server.observers.tracking.broadcast(self.server);
         let waits_for = self.commit();
         let mut is_left = false;
@@ -462,7 +462,7 @@ impl Worker {
         self.output.bytes.clear();
         self.output.large.clear();
         if is_left {
-            // Nobody knew that it would not be sent.
+            // It was not known that the output would not be sent.
             self.bound_clients();
             for _ in 0..ROOM_TRIES {
                 if !(self.server.memory.is_exceeded() && self.make_room(0)) {
@@ -509,8 +509,8 @@ impl Worker {
         self.settle(token);
     }
 
-    /// Goes on with connections that were held back: by CLIENT PAUSE, or until workers have caught up with
-    /// what is published.
+    /// Resumes connections that were held back: by CLIENT PAUSE, or until workers have delivered published
+    /// messages.
     fn resume_paused(&mut self) {
         if self.paused.is_empty()
             || self.server.pause.until(self.now).is_some()
@@ -581,7 +581,7 @@ impl Worker {
         if let Err(error) = &watched {
             log::warn!("cannot watch client {}: {error}", client.id);
         }
-        // Whoever killed it before it had a token has sent for nobody.
+        // A kill before the connection had a token has sent no message.
         if watched.is_err() || client.killed.load(Relaxed) {
             self.close(token);
         }
@@ -605,7 +605,7 @@ impl Worker {
     }
 }
 
-/// What parsing needs of the worker.
+/// State of the worker that parsing needs.
 pub(crate) struct Parsing<'a> {
     pub(crate) connections: &'a mut Connections,
     pub(crate) scratch: &'a mut [u8],

@@ -1,4 +1,4 @@
-//! What a connection has sent before it could run.
+//! Input of a connection, read before it can run.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,8 +9,7 @@ use sys::socket::Socket;
 
 use crate::limits::AHEAD_PIECE_BYTES;
 
-/// What a connection has sent that could not run when it was read: beyond a bound of unsent replies, or while
-/// it waits.
+/// Input that could not run when it was read: beyond the bound of unsent replies, or during a wait.
 #[derive(Default)]
 pub(crate) struct Ahead {
     pieces: VecDeque<Vec<u8>>,
@@ -34,7 +33,7 @@ impl Ahead {
         self.capacity + size_of::<Ahead>()
     }
 
-    /// Receives behind what is there. 0 is the end.
+    /// Receives after the existing bytes. 0 is the end.
     pub(crate) fn receive(&mut self, poller: &mut Poller, socket: &Socket) -> io::Result<usize> {
         let has_room = |piece: &Vec<u8>| piece.capacity() - piece.len() >= AHEAD_PIECE_BYTES / 4;
         if !self.pieces.back().is_some_and(has_room) {

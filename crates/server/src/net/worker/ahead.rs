@@ -1,4 +1,4 @@
-//! What a connection sends while nothing of it can run: reading on all the same, and running it later.
+//! Input of a connection that cannot run now: reading ahead, and running it later.
 //!
 //! Requests of a connection run while no more than some bytes of replies wait for its peer
 //! ([`Worker::most_unsent`]). Beyond that, or while it is parked or paused, it is not read from: a peer that
@@ -8,8 +8,8 @@
 //! as the socket takes replies, a read's worth of them at a time. That goes on until its peer reads.
 //!
 //! The end of what a peer sends is not the end of the peer: all that came before runs, and its replies are
-//! sent. Who reads nothing for [`HALF_CLOSED_MS`] after that is given up: what is left runs, and its replies
-//! are dropped.
+//! sent. A peer that reads nothing for [`HALF_CLOSED_MS`] after that is given up: the remaining requests run,
+//! and their replies are dropped.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
@@ -61,7 +61,7 @@ impl Worker {
             return;
         }
         if is_short {
-            // It goes on when there is room, or when it moves by itself.
+            // It resumes when there is room, or when its peer moves.
             connection.reads_ahead = false;
             return self.settle(token);
         }
@@ -115,7 +115,7 @@ impl Worker {
         true
     }
 
-    /// Goes on with connections that have something to run which was read before.
+    /// Resumes connections with requests that were read ahead.
     pub(super) fn go_on_with_ready(&mut self, mut used: usize) {
         for token in std::mem::take(&mut self.ready) {
             if let Some(connection) = self.connections.get_mut(token) {
@@ -136,7 +136,7 @@ impl Worker {
             return;
         };
         if !is_over {
-            // It comes again behind what it has sent.
+            // The end is handled after the input.
             connection.ahead.get_or_insert_default().ended = true;
         } else if connection.backlog.is_empty() {
             self.close(token);
@@ -147,8 +147,8 @@ impl Worker {
         }
     }
 
-    /// A connection is closed in both directions, of which one that is not read from would never find out; or
-    /// its peer has finished sending: who waits for others waits for nothing then.
+    /// A connection is closed in both directions, which a connection that is not read from would never
+    /// notice; or its peer has finished sending: a wait for other clients ends then.
     #[cold]
     pub(super) fn peer_ended(&mut self, event: &Event) {
         let most = self.most_unsent();
@@ -201,7 +201,7 @@ impl Worker {
 }
 
 impl Connection {
-    /// Whether it may not move before its peer reads, or somebody else does something.
+    /// Whether it may stay as it is until its peer reads or another client acts.
     fn is_kept_waiting(&self) -> bool {
         let waits = matches!(self.state, State::Parked | State::Paused | State::Closing);
         waits || self.state == State::Open && !self.backlog.is_empty()

@@ -1,9 +1,9 @@
-//! Connections that move large values to files and from them: each turn of a worker what is small comes
-//! first, and then so many bytes of large values ([`BULK_TURN_BYTES`]), whoever they belong to. So how long
-//! others wait does not depend on how many of these there are.
+//! Connections that move large values to files and from them. In each turn of a worker small requests come
+//! first, then at most [`BULK_TURN_BYTES`] of large values in all. So the wait of others does not depend on
+//! the number of such connections.
 //!
-//! Who is left out is reported again by the next wait, which does not sleep then. Turns begin at one
-//! connection after the other.
+//! A connection that was left out is reported again by the next wait, which does not sleep then. Turns begin
+//! at one connection after the other.
 
 use super::Worker;
 use crate::limits::BULK_TURN_BYTES;

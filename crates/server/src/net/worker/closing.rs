@@ -42,7 +42,7 @@ impl Worker {
         if connection.state == State::Paused {
             self.paused_gone += 1;
             if self.paused_gone > self.paused.len() / 2 {
-                // Not at every end: all who are held back may end.
+                // Not at every close: all paused connections may close at once.
                 let connections = &mut self.connections;
                 self.paused
                     .retain(|&paused| connections.get_mut(paused).is_some());

@@ -1,6 +1,5 @@
-//! What a connection is still to be sent: going on when the socket takes more, limits for those who do not
-//! read, and what the poller is to tell of a connection. The replies of a group are sent by the worker
-//! itself.
+//! Unsent output of connections: sending when the socket takes more, limits for clients that do not read, and
+//! the poller's interest. The replies of a group are sent by the worker itself.
 
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
@@ -71,7 +70,7 @@ impl Worker {
         }
     }
 
-    /// Sends what waits, and goes on with requests that waited for that. Returns whether there are any.
+    /// Sends unsent output, and resumes requests that waited for that. Returns whether there are any.
     pub(crate) fn write_more(&mut self, token: u64) -> bool {
         self.write_some(token, SEND_TURN_BYTES).1
     }
@@ -90,7 +89,7 @@ impl Worker {
                 sent_now = sent;
                 self.stats.note_write(sent);
                 if sent > 0 {
-                    // Who takes its time to read much is not idle.
+                    // A client that reads much output slowly is not idle.
                     connection
                         .session
                         .client
@@ -171,8 +170,8 @@ impl Worker {
                 Err(_) => return self.close(token),
             }
         }
-        // Otherwise the poller will say when there is room. Until then this is not the place to send:
-        // whatever waits for the backlog to run empty goes on in `write_more`.
+        // Otherwise the poller will say when there is room. Until then nothing is sent here: waits for an
+        // empty backlog end in `write_more`.
         if !connection.backlog.is_empty() {
             self.slow_reader(token);
         }

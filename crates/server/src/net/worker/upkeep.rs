@@ -65,8 +65,7 @@ impl Worker {
         });
     }
 
-    /// Whether a time has come. One that is further away than any that was planned was planned before
-    /// somebody set the clock back.
+    /// Whether a time has come. A time beyond all planning was planned before the clock was set back.
     fn is_due(&self, at: i64) -> bool {
         self.now >= at || at - self.now > LONGEST_WAIT_MS
     }
@@ -164,8 +163,7 @@ impl Worker {
         self.move_on(&stalled);
     }
 
-    /// Counts the memory that the poller maps past the allocator. What it had at the start counts as the
-    /// program's.
+    /// Counts memory that the poller maps without the allocator. Memory of the start counts as the program's.
     fn charge_poller(&self) {
         let bytes = self.poller.grown_bytes() as u64;
         let before = self.stats.poller_bytes.get();
@@ -183,8 +181,7 @@ impl Worker {
         self.room_for(need) == Room::Later
     }
 
-    /// Whether there is room for what somebody who can do without is about to take, after making it where
-    /// memory is short.
+    /// Whether there is room for an optional allocation, after freeing memory where it is short.
     pub(crate) fn finds_room(&mut self, need: usize) -> bool {
         !self.server.memory.is_near_with(need) || self.room_for(need) == Room::Enough
     }
@@ -200,7 +197,7 @@ impl Worker {
         );
         let room = make_room(self.server, &store, self.number, need);
         if let Some(journal) = &self.journal {
-            // Nobody waits for these, and the turn may be at its end.
+            // No client waits for these, and the turn may be at its end.
             let _ = journal.commit();
         }
         room
