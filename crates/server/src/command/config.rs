@@ -19,7 +19,7 @@ use crate::server::Server;
 /// Descriptors the server needs beside its clients.
 const OWN_DESCRIPTORS: u64 = 64;
 
-/// What all subcommands that do something have in common.
+/// Flags of all subcommands but HELP.
 const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT | flag::LOADING | flag::STALE;
 
 pub(crate) const COMMANDS: &[Spec] = &[Spec {
@@ -120,7 +120,7 @@ fn get(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// What a name of CONFIG GET or SET stands for.
+/// Meaning of a name in CONFIG GET or SET.
 #[derive(Clone, Copy)]
 enum Entry {
     /// A setting, with the name that was meant.
@@ -203,7 +203,7 @@ fn find<'a>(patterns: impl Iterator<Item = &'a [u8]>) -> Vec<(&'a [u8], Entry)> 
     found
 }
 
-/// Whether the argument at `at` of CONFIG SET is the value of a setting that is not for everybody's eyes.
+/// Whether the argument at `at` of CONFIG SET is the value of a secret setting.
 fn is_secret_value(args: &Args<'_>, at: usize) -> bool {
     at >= 3 && at % 2 == 1 && Entry::find(args.get(at - 1)).is_some_and(Entry::is_secret)
 }
@@ -301,7 +301,7 @@ fn switch_log(context: &Context<'_>, change: &Change<'_>) -> Result<(), Failure>
     let wanted = change.int(Setting::AppendOnly).map(|on| on != 0);
     let switched = match wanted {
         Some(on) if on == server.settings.flag(Setting::AppendOnly) => Ok(()),
-        // What is loaded would be in no log.
+        // The loaded data would be in no log.
         Some(_) if server.is_loading() => Err("data is being loaded".into()),
         Some(true) => Persistence::switch_on(server),
         Some(false) => {

@@ -2,7 +2,7 @@
 
 use super::{Args, Failure, failure};
 
-/// What a scan looks at when it isn't told.
+/// COUNT of a scan without the option.
 pub(super) const COUNT: usize = 10;
 
 const INVALID_CURSOR: Failure = Failure::of("ERR invalid cursor");

@@ -1,12 +1,11 @@
-//! Commands that take long, without anybody but their own connection waiting for them.
+//! Deferred commands: they take long, and only their own connection waits for them.
 //!
-//! A handler that finds out that its command will take long hands back what is left of it as [`Work`]
-//! ([`Context::defer`]). From then on the connection waits, with all it sends, and its worker goes on with
-//! that work in every turn: a *slice* of it for as long as [`SLICE_NS`], so that other connections wait no
-//! longer than that. Work that waits for a disk is done by a thread of its own ([`do_apart`]) which wakes the
-//! worker when it is done.
+//! A handler whose command will take long returns the rest of it as [`Work`] ([`Context::defer`]). From then
+//! on the connection and its later requests wait, and its worker continues that work in every turn: a *slice*
+//! of it for as long as [`SLICE_NS`], so that other connections wait no longer than that. Work that waits for
+//! a disk is done by a thread of its own ([`do_apart`]) which wakes the worker when it is done.
 //!
-//! What is answered is gathered in [`Pieces`], which never move, and goes to the connection as it is.
+//! The answer is gathered in [`Pieces`], which never move, and goes to the connection without a copy.
 //!
 //! In a transaction nothing waits: there commands do all their work at once.
 
@@ -24,9 +23,9 @@ use crate::server::Server;
 use crate::shared::Message;
 use crate::store::Store;
 
-/// What is left of a command.
+/// Rest of a command.
 pub(crate) trait Work: Send {
-    /// Goes on until `slice` is over, or less. Returns what happens next.
+    /// Works until `slice` is over, or less. Returns the progress.
     fn go_on(&mut self, around: &mut Around<'_>, slice: &Slice) -> Progress;
 
     /// Whether its parts are sent as fast as the client reads them, and not faster.
@@ -34,7 +33,7 @@ pub(crate) trait Work: Send {
         false
     }
 
-    /// Whether somebody else does it, who wakes the worker when it is done.
+    /// Whether a thread does it and wakes the worker at the end.
     fn is_apart(&self) -> bool {
         false
     }
@@ -45,7 +44,7 @@ pub(crate) trait Work: Send {
     }
 }
 
-/// What comes of a slice of work.
+/// Progress of a slice.
 pub(crate) enum Progress {
     More,
     /// There is more to come, and this is answered already.
@@ -53,7 +52,7 @@ pub(crate) enum Progress {
     Done(Result<Pieces, Failure>),
 }
 
-/// What work may reach.
+/// Context of work.
 pub(crate) struct Around<'a> {
     pub(crate) store: Store<'a>,
     /// Those of the request.
@@ -66,7 +65,7 @@ pub(crate) struct Around<'a> {
     pub(crate) session: &'a mut Session,
 }
 
-/// The time that work may take before everybody else has a turn.
+/// Time of work before other connections have a turn.
 pub(crate) struct Slice {
     /// Ticks of the clock at its beginning; `None` for one without end.
     began: Option<u64>,
@@ -105,7 +104,7 @@ impl Slice {
 pub(crate) struct Deferred {
     pub(crate) work: Box<dyn Work>,
     pub(crate) command: &'static Command,
-    /// The request, for those who ask what took so long.
+    /// The request, for the slow log.
     pub(crate) request: Box<Transaction>,
     /// The time it has taken so far.
     pub(crate) ticks: u64,
@@ -131,7 +130,7 @@ impl Deferred {
 }
 
 impl Context<'_> {
-    /// The time that the handler may take: what takes longer is to be deferred.
+    /// Time of the handler: longer work is to be deferred.
     pub(crate) fn slice(&self) -> Slice {
         Slice::if_any(self.may_defer())
     }
@@ -200,7 +199,7 @@ pub(crate) fn do_apart(
         .name("apart".into())
         .spawn(move || {
             sys::process::work_in_background();
-            // Whoever asked may be gone.
+            // The connection may be gone.
             let _ = sender.send(task());
             worker.send(Message::Wake);
         });

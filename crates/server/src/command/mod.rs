@@ -1,4 +1,4 @@
-//! Commands: what a request means.
+//! Commands: the meaning of requests.
 //!
 //! A handler gets a [`Context`] (the store, the reply, the session) and [`Args`]; it sees no socket, no file
 //! and no protocol version, and never waits. One family is one file: its table on top, its handlers below in
@@ -40,7 +40,7 @@ pub(crate) use table::{Command, Control, Reach, Routing, Table, table};
 
 use park::Parked;
 
-// What nearly every handler names.
+// Types of nearly every handler.
 pub(crate) use crate::request::{Args, Failure, failure};
 
 use crate::pubsub::Listeners;
@@ -50,7 +50,7 @@ use crate::store::Store;
 use crate::values::blobs::Received;
 use crate::values::cold::{FetchState, Wanted};
 
-/// What a handler may reach.
+/// Context of a handler.
 pub(crate) struct Context<'c> {
     pub(crate) server: &'static Server,
     pub(crate) store: Store<'c>,
@@ -64,17 +64,17 @@ pub(crate) struct Context<'c> {
     pub(crate) worker: usize,
     /// Transactions that ended, for those that begin.
     pub(crate) spares: &'c mut Spares,
-    /// What the connection knows of values that its next request needs.
+    /// State of reading values for the connection's next request.
     pub(crate) fetch: &'c mut FetchState,
-    /// What few requests need.
+    /// State that few requests need.
     pub(crate) extras: &'c mut Extras,
     /// It runs in a transaction, where nothing may wait.
     pub(crate) in_transaction: bool,
-    /// What CLIENT REPLY says was applied to each part of the reply already.
+    /// CLIENT REPLY was applied to each part of the reply already.
     pub(crate) replies_in_parts: bool,
 }
 
-/// What becomes of a request whose command has not failed.
+/// Outcome of a request whose command has not failed.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -90,14 +90,13 @@ pub(crate) enum Next {
     Retry,
 }
 
-/// What a handler returns.
+/// Result of a handler.
 pub(crate) type Handled = Result<Next, Failure>;
 
-/// What few requests need. Empty between the lanes of a worker, which keeps it: so a [`Context`] has nothing
-/// that is dropped.
+/// State that few requests need. The worker keeps it, empty between lanes, so a [`Context`] drops nothing.
 #[derive(Default)]
 pub(crate) struct Extras {
-    /// What the connection waits for from here on.
+    /// Wait that the command has begun.
     pub(crate) parked: Option<Box<Parked>>,
     /// Values that the request needs and that are to be read back before it runs.
     pub(crate) wanted: Vec<Wanted>,
@@ -105,7 +104,7 @@ pub(crate) struct Extras {
     pub(crate) borrowed: Vec<(usize, u64, Box<[u8]>)>,
     /// The file of the large value that came with the request, or why there is none.
     pub(crate) received: Option<Box<Received>>,
-    /// What was pinned for the command that runs.
+    /// Values pinned for the running command.
     pub(crate) pins: Vec<(usize, u64)>,
 }
 

@@ -25,7 +25,7 @@ const _: () = assert!(
 /// How far ahead of a key that is read its memory is asked for.
 const AHEAD: usize = 8;
 
-/// What is wanted of the keys.
+/// Information read from the keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// Their values, one by one.
@@ -40,9 +40,8 @@ pub(crate) enum Wanted {
 /// Leaves a command on many keys, which are all of its arguments, for later, unless there are too few
 /// of them, or it has to be done at once.
 ///
-/// A connection that keeps copies is told of changes that come behind its reply, so it gets that at once. So
-/// does everybody when values may be in the log alone: they were brought back for the command, and stay until
-/// it has run.
+/// A connection with tracking gets its reply at once, because invalidations come after it. With values in the
+/// log alone every connection does: they were read for the command, and stay until it has run.
 pub(crate) fn multi_read(
     context: &mut Context<'_>,
     args: &Args<'_>,
@@ -78,9 +77,9 @@ pub(crate) fn multi_read(
     Some(later)
 }
 
-/// What was found of a key.
+/// Result for a key.
 enum Found {
-    /// Nobody has looked yet.
+    /// Not looked up yet.
     Unknown,
     Nothing,
     /// It is there, which is all that is wanted.
@@ -94,7 +93,7 @@ enum Found {
     Shared(LargeValue),
 }
 
-/// What is done next, and from which key or bucket on.
+/// Next step, and the key or bucket at which it begins.
 enum Phase {
     Count(usize),
     Sort(usize),
@@ -186,7 +185,7 @@ impl MultiRead {
         self.phase = Phase::Sort(0);
     }
 
-    /// Puts keys where they belong. What was the beginning of their bucket becomes its end.
+    /// Sorts keys into their buckets. The beginning of each bucket becomes its end.
     fn sort(&mut self, around: &Around<'_>, from: usize) {
         let until = (from + SLICE_KEYS).min(around.args.len() - 1);
         for number in from..until {

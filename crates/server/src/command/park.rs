@@ -1,24 +1,23 @@
-//! Commands that wait: for something to be in a key, or just for their time.
+//! Blocking commands: they wait for a value in a key, for the log, or for their timeout.
 //!
-//! A handler that finds nothing to answer *parks* its connection ([`Context::park`]). The requests behind it
-//! wait with it, nothing more is read, and the peer's end is heard of at once. The wait ends
+//! A handler that finds nothing to answer *parks* its connection ([`Context::park`]). Later requests of the
+//! connection wait too, its input is not read, and the end of the peer is noticed at once. The wait ends
 //!
-//! - when something is there. For a key, that is after the command that put it there, or after its whole
-//!   transaction: the worker that ran it looks at the line of the key
-//!   ([`Waiters`](crate::observe::waits::Waiters)), and takes what there is for the first who still waits,
-//!   until nothing is left or nobody waits. What was taken travels to the connection's worker as a finished
-//!   reply.
-//! - when the log has on the disk what it waits for, of which the log tells the worker;
-//! - when its time is up, by the worker's clock of deadlines, to the millisecond;
+//! - when the key has a value. After the command that wrote it, or after its whole transaction, the worker of
+//!   that command serves the queue of the key ([`Waiters`](crate::observe::waits::Waiters)): it takes
+//!   elements for the first waiting connection, until none are left or no connection waits. The connection's
+//!   worker gets the finished reply.
+//! - when the log is durable up to the wanted place, which the log reports to the worker;
+//! - when its timeout has passed, by the worker's list of deadlines, to the millisecond;
 //! - by CLIENT UNBLOCK, or with the connection.
 //!
 //! Each of them first claims the wait ([`Client::claim_wait`](crate::shared::clients::Client::claim_wait)),
 //! which succeeds once.
 //!
-//! What may not wait (a transaction) is told so by [`Context::may_wait`], and answers as if its time were up.
+//! In a transaction nothing waits ([`Context::may_wait`]): the command answers as after its timeout.
 //!
-//! What does not live here: who is held back by CLIENT PAUSE or for publishing too fast; that ends for all at
-//! once ([`crate::net::worker`]).
+//! Not here: connections held back by CLIENT PAUSE or for publishing too fast. These end for all at once
+//! ([`crate::net::worker`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -35,43 +34,43 @@ use crate::server::Server;
 use crate::shared::Outcome;
 use crate::store::Shards;
 
-/// Bytes that a place in the line of a key takes, beside the key.
+/// Bytes of a wait in the queue of a key, without the key.
 const WAITED_BYTES: usize = 512;
 
-/// What a parked connection waits for, and what becomes of it.
+/// Wait of a parked connection.
 pub(crate) struct Wait {
-    /// When its time is up (Unix, ms), if ever.
+    /// Deadline (Unix, ms), if any.
     pub(crate) until_ms: Option<i64>,
-    /// Where in the log everything below has to be durable, if that is what it waits for. Then nobody serves
-    /// it: it gives up when that is so.
+    /// Place in the log up to which all has to be durable, if it waits for that. Such a wait is not served;
+    /// it gives up when the log is durable.
     pub(crate) durable: Option<Lsn>,
     /// Its command runs again when the wait is over, instead of an answer.
     pub(crate) repeats: bool,
-    /// Answers that the time is up.
+    /// Answers after the deadline.
     pub(crate) give_up: fn(&mut Context<'_>, &Wait),
 }
 
-/// What a parked connection's worker knows of it.
+/// State of a parked connection at its worker.
 pub(crate) struct Parked {
     pub(crate) number: u64,
     pub(crate) wait: Wait,
-    /// The lines it stands in: of these keys of a database.
+    /// Keys of the database in whose queues it waits.
     lines: ByHash<Key, ()>,
     db: usize,
     key_wait: Option<Arc<KeyWait>>,
-    /// CLIENT REPLY said that it is not to be answered.
+    /// CLIENT REPLY has switched its answer off.
     is_silent: bool,
-    /// What became of it.
+    /// End of the wait.
     pub(crate) outcome: Option<Outcome>,
 }
 
 impl Parked {
-    /// Whether it waits for what others do: not for the disk, nor for its own turn.
+    /// Whether it waits for other clients: not for the disk, nor for its own turn.
     pub(crate) fn is_for_others(&self) -> bool {
         self.wait.durable.is_none() && !self.wait.repeats
     }
 
-    /// Leaves all lines.
+    /// Leaves all queues.
     pub(crate) fn leave(&self, server: &Server) {
         if let Some(wait) = &self.key_wait {
             for (key, ()) in self.lines.iter() {
@@ -88,7 +87,7 @@ impl Parked {
 }
 
 impl Context<'_> {
-    /// Whether a command may wait. Where not, it answers as if its time were up.
+    /// Whether a command may wait. If not, it answers as after its timeout.
     pub(crate) fn may_wait(&self) -> bool {
         !self.in_transaction
     }
@@ -119,8 +118,8 @@ impl Context<'_> {
         }));
     }
 
-    /// Lets the connection wait until there is something in one of the keys of a command, unless `is_there`
-    /// says that there is already. The shards of the keys are locked meanwhile, so that nothing comes unseen.
+    /// Lets the connection wait until one of the keys of a command has a value, unless `is_there` finds one.
+    /// The shards of the keys are locked meanwhile, so that no write is missed.
     pub(crate) fn park_at_keys<'k>(
         &mut self,
         keys: impl Iterator<Item = keyspace::Key<'k>> + Clone,
@@ -163,7 +162,7 @@ pub(crate) fn go_on(context: &mut Context<'_>, parked: Parked) {
     let before = context.reply.mark();
     parked.leave(context.server);
     match parked.outcome {
-        // Its command comes again, and finds out what has become of what it waited for.
+        // Its command runs again and finds the result.
         _ if parked.wait.repeats => {}
         Some(Outcome::Reply(bytes)) => context.reply.encoded(&bytes),
         Some(Outcome::Failed(failure)) => context.refuse(&failure),
@@ -179,25 +178,25 @@ pub(crate) fn go_on(context: &mut Context<'_>, parked: Parked) {
     }
 }
 
-/// What became of a look at a key for a connection that waits for it.
+/// Result of a take for a waiting connection.
 pub(crate) enum Taken {
     /// It was taken; this is the reply, in the protocol of the connection.
     Reply(Vec<u8>),
     /// It cannot be taken, and the connection waits no more.
     Failed(Failure),
-    /// There is nothing that it asks for.
+    /// The key has nothing of the wanted kind.
     Nothing,
-    /// The connection does not wait any more.
+    /// The wait was claimed before.
     Late,
 }
 
-/// Takes what there is in a key of a database for a connection that waits for it: looks under the shard's
-/// lock whether there is something, then claims the wait, then takes it.
+/// Takes from a key of a database for a waiting connection. Under the shard's lock it checks the value,
+/// claims the wait, then takes.
 fn take(context: &Context<'_>, (db, key): (usize, keyspace::Key<'_>), wait: &KeyWait) -> Taken {
     blocking::take_for(&context.store, context.server, (db, key), wait)
 }
 
-/// Looks at the lines of the keys that a command, or a transaction, has written. No shard is locked.
+/// Serves the queues of the keys that a command, or a transaction, has written. No shard is locked.
 #[cold]
 pub(crate) fn serve(context: &Context<'_>) {
     let server = context.server;
@@ -216,7 +215,7 @@ pub(crate) fn serve(context: &Context<'_>) {
                         server.go_on(&wait.client, wait.number, Outcome::Failed(failure));
                     }
                     Taken::Late => {}
-                    // Somebody behind may ask for something else.
+                    // A later wait may want another kind.
                     Taken::Nothing if context.store.contains_in(db, place) => last = wait.number,
                     Taken::Nothing => break,
                 }
@@ -225,14 +224,14 @@ pub(crate) fn serve(context: &Context<'_>) {
     }
 }
 
-/// In what a command counts its timeout.
+/// Unit of a timeout.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Seconds,
     Milliseconds,
 }
 
-/// When the time is up that a command gives itself (Unix, ms); 0 means never.
+/// Deadline from a command's timeout (Unix, ms); a timeout of 0 means none.
 pub(crate) fn deadline(
     now_ms: i64,
     args: &Args<'_>,

@@ -1,8 +1,8 @@
 //! A transaction: the requests between MULTI and EXEC, and the keys that were watched before.
 //!
-//! Queued requests lie one behind the other in one buffer, as they came; what was found out about them when
-//! they were parsed (arguments, hashes of keys) lies beside it. A request that came in a large buffer of its
-//! own keeps that instead, because it may become a value as it is.
+//! Queued requests lie one after the other in one buffer, as they came; the results of parsing them
+//! (arguments, hashes of keys) lie beside it. A request that came in a large buffer of its own keeps that
+//! instead, because it may become a value as it is.
 //!
 //! ```text
 //! bytes   $3 SET $1 a $1 1 | $4 INCR $1 b | ...
@@ -10,13 +10,12 @@
 //! hashes             #                  #
 //! ```
 //!
-//! Before the first request runs, [`Transaction::want`] says which shards all of them use, in whatever
-//! databases they run; EXEC holds those together. Which they are follows from the commands' rows: the rules
-//! for keys, and `elsewhere` for what reaches into another database. A command that has no keys and is not
-//! said to leave data alone may look at everything: with one of those the transaction runs while no other
-//! worker does.
+//! Before the first request runs, [`Transaction::want`] says which shards all of them use, in any database;
+//! EXEC holds those together. Which they are follows from the commands' rows: the rules for keys, and
+//! `elsewhere` for what reaches into another database. A command that has no keys and is not said to leave
+//! data alone may look at everything: with one of those the transaction runs while no other worker does.
 //!
-//! What does not live here: how requests are admitted and queued (`execute`), MULTI and EXEC themselves
+//! Not here: admission and queuing of requests (`execute`), MULTI and EXEC themselves
 //! (`command::transaction`).
 
 use std::sync::Arc;
@@ -34,7 +33,7 @@ use crate::server::Server;
 use crate::shared::clients::status;
 use crate::store::Store;
 
-/// A queued request. What it has in the vectors of its transaction is given by beginning and count.
+/// A queued request. Its parts of the transaction's vectors are given by beginning and count.
 struct Queued {
     command: &'static Command,
     first_span: usize,
@@ -119,7 +118,7 @@ impl Transaction {
             }
         }
         if args.hashes.is_empty() {
-            // Of a subcommand, say: nobody knew which arguments are keys.
+            // For example of a subcommand: the positions of its keys were not known.
             let positions = command.key_positions(args.len());
             self.hashes
                 .extend(positions.map(|at| args.keyspace.hash(args.get(at))));
@@ -316,7 +315,7 @@ impl Session {
             client.watch_round.store(round + 1, Relaxed);
             leave(server, Leftover::Watched(Arc::clone(client), round, list));
         }
-        // From here on nobody knows this connection as one that watches, so nobody sets the bit again.
+        // From here on no shard lists this connection as watching, so the bit is not set again.
         client.watched.store(0, Relaxed);
         client.set_status(status::DIRTY, false);
     }

@@ -38,7 +38,7 @@ impl Context<'_> {
         self.extras.pins.iter().filter(is_same).count() as u32
     }
 
-    /// Lets the request come again soon, with the file that it has: somebody relies on the shard's values for
+    /// Lets the request come again soon, with its file: a transaction or command needs the shard's values
     /// now.
     pub(crate) fn come_again(&mut self, blob: Arc<Blob>) -> Next {
         self.extras.received = Some(Received::new(self.server, Ok(blob)));

@@ -16,8 +16,8 @@ impl Context<'_> {
         if command.spec.has(flag::DENYOOM) {
             return self.make_room(need) == Room::Enough;
         }
-        // What only reads is never refused, but a window of it can leave much to be sent.
-        // A worker's share of the margin is for other things too.
+        // Reads are never refused, but a window of them can leave much to be sent. A worker's share of the
+        // margin is for other things too.
         let unasked = FLUSH_BYTES.min(self.server.memory.share() / 2);
         if self.reply.position() > unasked {
             self.make_room(0);

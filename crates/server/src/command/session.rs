@@ -1,7 +1,7 @@
-//! What a connection means: who it is, which database it uses, what it has asked for.
+//! Session of a connection: identity, database, modes.
 //!
-//! The session belongs to the connection's worker. What other connections may see of it (CLIENT LIST) or do
-//! to it (CLIENT KILL) is in its [`Client`] record, which the methods here keep in step.
+//! The session belongs to the connection's worker. Its part for other connections (CLIENT LIST, CLIENT KILL)
+//! is in its [`Client`] record, which the methods here keep in step.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -34,13 +34,13 @@ pub(crate) struct Session {
     pub(crate) listens: bool,
     /// The connection ends once its replies are sent.
     pub(crate) closing: bool,
-    /// What MULTI began.
+    /// Transaction begun by MULTI.
     pub(crate) transaction: Option<Box<Transaction>>,
-    /// What WATCH watches.
+    /// Watched keys.
     pub(crate) watched: WatchList,
     /// Where the keys begin that CLIENT TRACKING BCAST wants to know of.
     pub(crate) prefixes: Disjoint,
-    /// What it waits for.
+    /// Deferred work that it waits for.
     pub(crate) deferred: Option<Box<Deferred>>,
 }
 
@@ -64,8 +64,8 @@ impl Session {
         }
     }
 
-    /// Whether it may do more than authenticate. Who came while a password was set needs none once there is
-    /// none.
+    /// Whether it may do more than authenticate. A connection from the time of a password needs none once the
+    /// password is removed.
     #[inline]
     pub(crate) fn is_admitted(&self, needs_password: impl FnOnce() -> bool) -> bool {
         self.authenticated || !needs_password()
@@ -107,9 +107,8 @@ impl Session {
         self.client.set_status(status::NO_TOUCH, on);
     }
 
-    /// Makes it what it was when it was new, but for what its library said about itself. Whoever calls this
-    /// has taken it from the list of those that monitor and from those that listen, and has ended its
-    /// transaction and its tracking.
+    /// Resets it to a new session, but for name and version of its library. The caller has ended MONITOR,
+    /// subscriptions, transaction and tracking.
     pub(crate) fn reset(&mut self, authenticated: bool) {
         // Its own reply may be the one that is skipped.
         let reply_mode = match self.reply_mode {

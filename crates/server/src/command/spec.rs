@@ -7,7 +7,7 @@ use super::prepare::leaves::Collections;
 pub(crate) use super::prepare::leaves::ItemsNeeded;
 use super::{Args, Context, Handled};
 
-/// What runs a command.
+/// Handler of a command.
 pub(crate) type Handler = fn(&mut Context<'_>, &Args<'_>) -> Handled;
 
 /// A command or subcommand.
@@ -32,7 +32,7 @@ pub(crate) struct Spec {
     pub(crate) tips: &'static [&'static str],
     /// The arguments, for COMMAND DOCS.
     pub(crate) args: &'static [Arg],
-    /// What later versions changed: the version, and a sentence.
+    /// Changes by later versions: the version, and a sentence.
     pub(crate) history: &'static [(&'static str, &'static str)],
     /// Of a command that one should not use any more: since which version, and what to use instead.
     pub(crate) deprecated: Option<(&'static str, &'static str)>,
@@ -49,7 +49,7 @@ pub(crate) struct Spec {
     /// Which items it needs of a collection whose value it needs. Leaves of a tree that have no others may be
     /// in the log alone.
     pub(crate) items: ItemsNeeded,
-    /// What it does with a value that has a file of its own, without any of it in memory.
+    /// Use of a value that has a file of its own, without any of it in memory.
     pub(crate) large: LargeUse,
     pub(crate) subcommands: &'static [Spec],
     pub(crate) handler: Handler,
@@ -61,7 +61,7 @@ pub(crate) const NO_VALUES: fn(&Args<'_>, usize) -> bool = |_, _| false;
 /// Of a command that needs the value of its first key alone.
 pub(crate) const FIRST_VALUE: fn(&Args<'_>, usize) -> bool = |_, at| at == 1;
 
-/// What a command does with values that have files of their own ([`crate::values::blobs`]).
+/// Use of values that have files of their own ([`crate::values::blobs`]).
 #[derive(Clone, Copy)]
 pub(crate) struct LargeUse {
     /// Whether it does no more than send the value of its keys, or a part of it, for these arguments.
@@ -94,7 +94,7 @@ impl LargeUse {
 }
 
 impl Spec {
-    /// What a row leaves out.
+    /// Defaults of a row.
     pub(crate) const BASE: Spec = Spec {
         name: "",
         arity: 0,
@@ -118,7 +118,7 @@ impl Spec {
         handler: super::container,
     };
 
-    /// What it does to data, as a transaction adds it up.
+    /// Effects on data, added up by a transaction.
     pub(crate) const fn summed_flags(&self) -> u32 {
         if self.has(flag::WRITE) && !self.has(flag::REMOVES) {
             self.flags | flag::ADDS
@@ -180,8 +180,8 @@ pub(crate) mod flag {
     pub(crate) const PUBLISHES: u32 = 1 << 29;
     /// Its replies are messages: CLIENT REPLY doesn't silence them. Not shown by COMMAND INFO.
     pub(crate) const PUSHES: u32 = 1 << 27;
-    /// Neither reads nor changes data, and stops nobody: a transaction that has it need not be alone. Not
-    /// shown by COMMAND INFO.
+    /// Neither reads nor changes data, and excludes no other worker: a transaction that has it need not be
+    /// alone. Not shown by COMMAND INFO.
     pub(crate) const NO_DATA: u32 = 1 << 26;
     /// Needs leave that a connection may not have (`enable-debug-command`, modules). Not shown by COMMAND
     /// INFO.
@@ -255,8 +255,8 @@ impl Group {
 
 /// A rule that finds some of a command's keys.
 pub(crate) struct KeySpec {
-    /// What happens to the keys: `RO`/`RW`/`OW`/`RM`, then `access`, `update`, `insert`, `delete`,
-    /// `variable_flags`, ...
+    /// Use of the keys: `RO`/`RW`/`OW`/`RM`, then `access`, `update`, `insert`, `delete`, `variable_flags`,
+    /// ...
     pub(crate) flags: &'static [&'static str],
     pub(crate) begin: Begin,
     pub(crate) find: Find,
@@ -327,7 +327,7 @@ pub(crate) struct Arg {
     pub(crate) args: &'static [Arg],
 }
 
-/// What an argument is.
+/// Kind of an argument.
 #[derive(Clone, Copy)]
 pub(crate) enum ArgKind {
     String,
@@ -342,7 +342,7 @@ pub(crate) enum ArgKind {
 }
 
 impl Arg {
-    /// What a description leaves out.
+    /// Defaults of a description.
     pub(crate) const BASE: Arg = Arg {
         name: "",
         kind: ArgKind::String,

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::request::Args;
 
-/// A row of the table: a [`Spec`] with what follows from its position. What every request needs comes first,
-/// so that it shares a cache line.
+/// A row of the table: a [`Spec`], and fields that follow from its position. Fields that every request needs
+/// come first and share a cache line.
 #[repr(C)]
 pub(crate) struct Command {
     pub(crate) handler: Handler,
@@ -24,7 +24,7 @@ pub(crate) struct Command {
     /// It takes constant time for small arguments, never waits, and changes nothing but data: a run of it may
     /// be timed as a whole, and the session is the same after it.
     pub(crate) groupable: bool,
-    /// What it means to a transaction.
+    /// Its meaning for a transaction.
     pub(crate) control: Control,
     /// How a cluster finds its keys.
     pub(crate) routing: Routing,
@@ -125,8 +125,7 @@ impl Command {
     }
 }
 
-/// What a command means to the transaction it is sent in: those named here are not just queued, or are looked
-/// at there.
+/// Meaning of a command for its transaction. Commands named here are not queued, or are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Control {
     /// Nothing: it is queued.
@@ -193,7 +192,7 @@ impl Routing {
     }
 }
 
-/// What of a database a request may use.
+/// Part of a database that a request may use.
 pub(crate) enum Reach {
     Nothing,
     /// The keys at [`Command::key_positions`].
@@ -209,7 +208,7 @@ impl Command {
         self.spec.keys.iter().all(is_plain)
     }
 
-    /// What a request of this command, with a right number of arguments, may use.
+    /// Part of a database that a request of this command may use; the number of arguments is right.
     pub(crate) fn reach(&self, args: &Args<'_>) -> Reach {
         let rules = self.spec.keys;
         if self.spec.has(flag::NO_DATA) {
@@ -227,7 +226,7 @@ impl Command {
         let all: Vec<&[u8]> = args.from(0).collect();
         match key_finder::find(self.spec, &all) {
             Some(found) => Reach::Found(found.into_iter().map(|key| key.at).collect()),
-            // It will say what is wrong; who knows what it looks at before.
+            // It will be refused; the keys that it looks up before are unknown.
             None => Reach::Everything,
         }
     }

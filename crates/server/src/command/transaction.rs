@@ -1,11 +1,11 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 //!
-//! What a transaction is made of is in [`crate::command::queue`]; which requests are queued is decided where
-//! requests are admitted ([`crate::net::execute`]). Here is what happens at both ends.
+//! The queue is in [`crate::command::queue`]; admission decides which requests are queued
+//! ([`crate::net::execute`]). This module has begin and end.
 //!
-//! EXEC holds all shards that its requests and its watched keys are in, from before it looks whether a
-//! watched key has changed until the last request has run: nobody sees, or changes, anything in between.
-//! Where the requests do not say what they use, no other worker runs meanwhile.
+//! EXEC holds all shards that its requests and its watched keys are in, from before the check of watched keys
+//! until the last request has run: no other client sees, or changes, anything in between. If the keys of a
+//! request are unknown, no other worker runs meanwhile.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -17,13 +17,13 @@ use crate::command::queue::Transaction;
 use crate::command::run::{Timer, run_and_look};
 use crate::observe::watch::Watched;
 
-/// What all of them may be: sent at any time, and in a transaction they leave data alone.
+/// Flags of all of them: allowed at any time, and in a transaction they leave data alone.
 const ALWAYS: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE | flag::NO_DATA;
 
-/// What all but EXEC are.
+/// Flags of all but EXEC.
 const QUICK: u32 = ALWAYS | flag::FAST | flag::ALLOW_BUSY;
 
-/// What all rows of this family have in common.
+/// Common part of the rows of this family.
 const ROW: Spec = Spec {
     arity: 1,
     flags: QUICK,
@@ -132,7 +132,7 @@ fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Handled {
         return Ok(Next::Fetch);
     }
     let may_run = are_watched_keys_unchanged(context);
-    // Before the requests run: what they do themselves is no reason to fail.
+    // Before the requests run: their own changes are no reason to fail.
     context.session.unwatch(server);
     let mut databases = None;
     if may_run {
@@ -143,7 +143,7 @@ fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Handled {
         context.reply.null_array();
     }
     let_go(context, holds);
-    // Nobody waits for a lock while lines are made for those who monitor.
+    // No lock is held while the lines of MONITOR are made.
     for (at, db) in databases.into_iter().flatten().enumerate() {
         let args = transaction.args(at, &server.keyspace);
         context.show_monitors(db, transaction.command(at), &args);
@@ -151,8 +151,8 @@ fn attempt(context: &mut Context<'_>, transaction: &Transaction) -> Handled {
     Ok(Next::Done)
 }
 
-/// Makes sure that nobody else reaches what the transaction uses. Returns whether it is held: otherwise no
-/// other worker is inside.
+/// Excludes others from the data of the transaction. Returns whether its shards are held: otherwise no other
+/// worker is inside a turn.
 fn reach(context: &mut Context<'_>, transaction: &Transaction) -> bool {
     let Context { store, session, .. } = context;
     let holds = transaction.want(store, context.server.selectable_databases());
@@ -177,8 +177,7 @@ fn let_go(context: &mut Context<'_>, holds: bool) {
     }
 }
 
-/// Looks at all watched keys, whose shards nobody else reaches: one that has expired goes now, and that is a
-/// change.
+/// Checks all watched keys, whose shards are held: an expired key is removed now, and that is a change.
 fn are_watched_keys_unchanged(context: &Context<'_>) -> bool {
     for Watched { db, hash, key } in context.session.watched.iter() {
         let (bytes, hash) = (&key[..], *hash);
@@ -187,8 +186,7 @@ fn are_watched_keys_unchanged(context: &Context<'_>) -> bool {
     !context.session.is_dirty()
 }
 
-/// Runs the requests one after the other. Returns the database that was selected behind each, if somebody
-/// monitors.
+/// Runs the requests one after the other. With MONITOR it returns the database selected after each.
 fn run_all(context: &mut Context<'_>, transaction: &Transaction) -> Option<Vec<usize>> {
     let exec = context.command;
     let mut databases = context.server.monitors.any().then(Vec::new);
@@ -260,7 +258,7 @@ fn watch(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if context.session.transaction.is_some() {
         return Err(Failure::of("ERR WATCH inside MULTI is not allowed"));
     }
-    // Who has lost already need not watch more.
+    // A transaction that has failed already need not watch more.
     if !context.session.is_dirty() {
         let watched = args.keys().map(|key| Watched::bytes_of(key.bytes.len()));
         context.check_queue_limit(watched.sum())?;

@@ -20,11 +20,11 @@ struct Operation {
     offset: usize,
 }
 
-/// What an operation did to the bytes, the more last.
+/// Effect of an operation on the bytes, in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Effect {
     None,
-    /// It wrote what was there before.
+    /// It wrote the earlier bytes again.
     Written,
     Changed,
 }
@@ -52,7 +52,7 @@ impl Operation {
         self.offset / 8
     }
 
-    /// Answers with what is there.
+    /// Answers with the value.
     fn get(&self, bytes: &[u8], reply: &mut Reply<'_>) {
         reply.integer(self.of_type.read(bytes, self.offset));
     }

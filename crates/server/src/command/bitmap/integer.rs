@@ -8,7 +8,7 @@ pub(super) struct Type {
     bits: u32,
 }
 
-/// What happens to a value that its type cannot hold.
+/// Treatment of a value that its type cannot hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Overflow {
     /// Its lowest bits are kept.
@@ -70,7 +70,7 @@ impl Type {
         }
     }
 
-    /// What SET makes of a given value.
+    /// Result of SET with a given value.
     pub(super) fn set(self, value: i64, overflow: Overflow) -> Option<i64> {
         if !self.signed {
             // A negative value is what its bits mean without a sign: very large.
@@ -85,7 +85,7 @@ impl Type {
         self.fit(i128::from(value), overflow)
     }
 
-    /// What INCRBY makes of a value.
+    /// Result of INCRBY on a value.
     pub(super) fn increment(self, value: i64, by: i64, overflow: Overflow) -> Option<i64> {
         self.fit(i128::from(value) + i128::from(by), overflow)
     }

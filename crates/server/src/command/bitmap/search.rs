@@ -6,7 +6,7 @@ use super::super::string::range;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::words;
 
-/// What the positions of a range count.
+/// Unit of the positions of a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Byte,
@@ -46,7 +46,7 @@ impl Unit {
 pub(super) fn bitcount(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
-    // Without the key nobody looks at the range, as in Redis.
+    // Without the key the range is not checked, as in Redis.
     let Some(entry) = shard.read_string(key)? else {
         context.reply.integer(0);
         return Ok(Next::Done);
@@ -57,7 +57,7 @@ pub(super) fn bitcount(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         4 | 5 => {
             let (start, end) = (args.integer(2)?, args.integer(3)?);
             if range::is_backward(start, end) {
-                // Empty, whatever the unit; Redis doesn't look at it then either.
+                // Empty in any unit; Redis does not check the unit then either.
                 0
             } else {
                 let unit = Unit::parse(args, 4)?;
@@ -80,7 +80,7 @@ pub(super) fn bitpos(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     };
     let key = args.key(1);
     let mut shard = context.store.lock(key);
-    // A missing key is a string of zeros without end, and nobody looks at the range.
+    // A missing key is a string of zeros without end, and the range is not checked.
     let Some(entry) = shard.read_string(key)? else {
         context.reply.integer(if wanted { -1 } else { 0 });
         return Ok(Next::Done);

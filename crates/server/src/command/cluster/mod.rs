@@ -29,7 +29,7 @@ pub(crate) fn accept(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// What would change a cluster whose nodes talk to each other.
+/// Commands that change a cluster whose nodes talk to each other.
 pub(crate) fn refuse(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     cluster_of(context)?;
     let name = context.command.spec.name.to_uppercase();
@@ -101,7 +101,7 @@ pub(crate) fn replicas(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// Nobody reports failures.
+/// Nodes do not report failures.
 pub(crate) fn failure_reports(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     node(&cluster_of(context)?.view(), args)?;
     context.reply.integer(0);
@@ -145,8 +145,8 @@ pub(crate) fn reload_and_tell(server: &Server, cluster: &Cluster) -> Result<bool
     done
 }
 
-/// Tells clients that keep copies of keys that these are worth nothing: of what happens to a key in another
-/// node this one knows nothing. Whoever reads a key from here on was asked after the change of the map.
+/// Invalidates all copies of clients with tracking: this node does not know of changes to a key in another
+/// node. Later reads run after the change of the map.
 fn forget_copies(server: &Server) {
     let alone = server.keyspace.turns().exclusive();
     server.observers.tracking.flushed(server);
@@ -209,7 +209,7 @@ pub(crate) fn get_keys(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     }
 }
 
-/// What is wanted of a slot: how many keys it has, or so many of them.
+/// Request about a slot: the number of its keys, or some of them.
 #[derive(Clone, Copy)]
 struct Wanted {
     slot: u16,

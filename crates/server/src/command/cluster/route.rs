@@ -1,7 +1,7 @@
 //! Whether a request may run on this node.
 //!
-//! The order of the questions is that of redis-server: a slot that nobody has, keys of several slots, a
-//! cluster that is down, a slot that another node has.
+//! The order of the questions is that of redis-server: an unserved slot, keys of several slots, a cluster
+//! that is down, a slot that another node has.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,7 +24,7 @@ pub(super) enum Route {
     /// To the node of this index.
     Moved(u16, usize),
     CrossSlot,
-    /// Nobody has the slot.
+    /// No node has the slot.
     Unserved,
     /// No key is served: some slot has no node.
     Down,
@@ -32,7 +32,7 @@ pub(super) enum Route {
     ReadsAlone,
 }
 
-/// What a request does, as far as a cluster that is down asks.
+/// Effects of a request that matter in a cluster that is down.
 #[derive(Clone, Copy, Default)]
 struct Use {
     writes: bool,
@@ -81,7 +81,7 @@ impl Cluster {
         }
     }
 
-    /// What to tell the client if a request may not run here. EXEC is asked about with all its transaction.
+    /// Reply to a request that may not run here. For EXEC all requests of its transaction count.
     pub(crate) fn refusal(
         &self,
         context: &Context<'_>,
@@ -110,7 +110,7 @@ impl Cluster {
 struct Router<'v> {
     view: &'v View,
     slot: Option<u16>,
-    /// Found already, whatever else comes.
+    /// Result that later keys do not change.
     refused: Option<Route>,
     used: Use,
 }
@@ -186,7 +186,7 @@ impl Router<'_> {
     }
 }
 
-/// What a client is told, in the words of redis-server.
+/// Reply in the words of redis-server.
 #[cold]
 fn failure(route: Route, view: &View, settings: &Settings) -> Failure {
     match route {

@@ -11,9 +11,9 @@ use crate::shared::Outcome;
 use crate::shared::PauseKind;
 use crate::shared::clients::status;
 
-/// What all subcommands are.
+/// Flags of all subcommands.
 const ANY: u32 = flag::NOSCRIPT | flag::LOADING | flag::STALE;
-/// Subcommands that concern nobody else.
+/// Subcommands that concern the own connection only.
 const OWN: u32 = ANY | flag::NO_DATA;
 /// Subcommands that concern others, some of which wait until no worker is inside a turn.
 const ADMIN: u32 = ANY | flag::ADMIN;
@@ -444,8 +444,7 @@ fn pause(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         .checked_add(timeout_ms)
         .ok_or(Failure::of("ERR timeout is out of range"))?;
     context.server.pause.extend(now, until_ms, kind);
-    // A worker in the middle of its turn has not heard of it: what holds from the reply on holds for
-    // everybody.
+    // A worker in the middle of its turn does not know it yet: from the reply on it holds for all workers.
     context.store.turn.exclusive(|_| ());
     context.reply.ok();
     Ok(Next::Done)
@@ -523,7 +522,7 @@ fn printable(text: &[u8]) -> Option<&str> {
     std::str::from_utf8(text).ok().filter(|_| visible)
 }
 
-/// Only ends waits for data: what CLIENT PAUSE holds back is not to be freed one by one.
+/// Only ends waits for data: clients held back by CLIENT PAUSE are not released one by one.
 fn unblock(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let outcome = match args.len() {
         3 => Outcome::TimeIsUp,

@@ -1,4 +1,4 @@
-//! What a client says when it comes and goes: AUTH, HELLO, SELECT, PING, ECHO, RESET, QUIT.
+//! Begin and end of a connection: AUTH, HELLO, SELECT, PING, ECHO, RESET, QUIT.
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering::Relaxed;
@@ -148,7 +148,7 @@ pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         return Err(HELLO_WITHOUT_AUTH);
     }
     if let Some(protocol) = protocol {
-        // What has come for it so far was meant for the protocol of before.
+        // Messages so far are written in the earlier protocol.
         let token = session.client.token.load(Relaxed);
         context.listeners.receive(server, token, &mut context.reply);
         session.set_protocol(protocol);
@@ -223,8 +223,8 @@ impl HelloOption {
     }
 }
 
-/// Whether the argument at `at` of HELLO is a user or a password. Where an option is wrong nobody knows what
-/// the rest is.
+/// Whether the argument at `at` of HELLO is a user or a password. After a wrong option the rest has no known
+/// meaning.
 pub(super) fn is_hello_secret(args: &Args<'_>, at: usize) -> bool {
     let mut option_at = 2;
     while option_at < at {
@@ -261,8 +261,8 @@ pub(super) fn quit(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// What the library said about itself stays: it is still the same library. NO-EVICT and NO-TOUCH end, as they
-/// do since Redis 7.2.
+/// Name and version of the library stay: it is still the same library. NO-EVICT and NO-TOUCH end, as they do
+/// since Redis 7.2.
 pub(super) fn reset(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     context.discard();
     let (server, token) = (context.server, context.token());

@@ -158,7 +158,7 @@ fn queued(client: &Client) -> i64 {
     }
 }
 
-/// What the connection's worker waits for: something to read, room to write.
+/// Events that the connection's worker waits for: readable, writable.
 fn events(client: &Client) -> &'static str {
     match (
         client.has_status(status::READS),

@@ -1,11 +1,10 @@
-//! Commands about the connection itself: who it is, which database and protocol it uses, and what others may
-//! know of it or do to it.
+//! Commands about connections: identity, database and protocol, listing and killing.
 //!
-//! Here is the table. `handshake` holds what a client says when it comes and goes, `client` the table and the
-//! smaller subcommands of CLIENT, `listing` what CLIENT LIST shows, `selection` which connections LIST and
-//! KILL mean, `tracking` what clients say about copies of keys that they keep.
+//! Here is the table. `handshake` has begin and end of a connection, `client` the table and the smaller
+//! subcommands of CLIENT, `listing` the lines of CLIENT LIST, `selection` the conditions of LIST and KILL,
+//! `tracking` CLIENT TRACKING and its relatives.
 //!
-//! What a session remembers is in [`crate::command::session`], what other connections see of it in
+//! The state of a session is in [`crate::command::session`], its part that is visible to other connections in
 //! [`crate::shared::clients`]. Subscriptions, transactions and tracking add their own state there.
 
 mod client;
@@ -17,7 +16,7 @@ mod tracking;
 
 use super::{Arg, ArgKind, Group, Spec, flag};
 
-/// What a client may say before it has authenticated.
+/// Flags of commands that run before authentication.
 const BEFORE_LOGIN: u32 = flag::NOSCRIPT
     | flag::LOADING
     | flag::STALE
@@ -26,7 +25,7 @@ const BEFORE_LOGIN: u32 = flag::NOSCRIPT
     | flag::ALLOW_BUSY
     | flag::NO_DATA;
 
-/// What all rows of this family have in common.
+/// Common part of the rows of this family.
 const ROW: Spec = Spec {
     group: Group::Connection,
     ..Spec::BASE

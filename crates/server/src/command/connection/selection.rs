@@ -26,7 +26,7 @@ pub(super) fn client_type(name: &[u8]) -> Result<ClientKind, Failure> {
         .ok_or_else(|| Failure::about("ERR Unknown client type '", name, "'"))
 }
 
-/// What CLIENT KILL asks of a connection: all of what is given.
+/// Conditions of CLIENT KILL: all given ones must hold.
 struct Conditions<'a> {
     id: Option<u64>,
     kind: Option<ClientKind>,

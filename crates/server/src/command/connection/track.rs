@@ -1,4 +1,4 @@
-//! What a connection that keeps copies has read: remembered before its commands run
+//! Keys that a connection with tracking reads: remembered before its commands run
 //! ([`crate::observe::tracking`]).
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::request::Args;
 use crate::server::Server;
 use crate::shared::clients::status;
 
-/// What a connection can choose, as bits of its status.
+/// Modes of tracking, as bits of the status.
 const MODES: u32 = status::BROADCAST | status::OPT_IN | status::OPT_OUT | status::NO_LOOP;
 
 impl Session {
@@ -45,9 +45,9 @@ impl Session {
         is_first
     }
 
-    /// Ends tracking, if the connection tracks. What it has read is forgotten when it changes, or with the
-    /// next sweep; if the connection stays, with one some seconds later, because it may track again, and what
-    /// it has read counts then.
+    /// Ends tracking, if the connection tracks. The keys that it has read are forgotten when they change, or
+    /// in the next sweep. If the connection stays, a later sweep forgets them: it may track again, and then
+    /// they count.
     pub(crate) fn end_tracking(&mut self, server: &Server, stays: bool) {
         let (client, tracking) = (&self.client, &server.observers.tracking);
         if !client.has_status(status::TRACKING) {
@@ -110,8 +110,7 @@ pub(crate) fn remember(context: &mut Context<'_>, command: &'static Command, arg
         .evict(context.server, TRACKING_EVICTIONS);
 }
 
-/// What CLIENT CACHING said holds for the next command alone, or for the transaction that it begins; CLIENT
-/// says more about it.
+/// CLIENT CACHING holds for the next command alone, or for the transaction that it begins.
 pub(crate) fn end_command(session: &Session, command: Option<&Command>) {
     let is_client = command.is_some_and(|command| command.full_name.starts_with("client"));
     if session.transaction.is_none() && !is_client {

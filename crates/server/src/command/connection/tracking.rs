@@ -1,7 +1,6 @@
-//! CLIENT TRACKING, CACHING, GETREDIR and TRACKINGINFO: what a client says about the copies of keys that it
-//! keeps.
+//! CLIENT TRACKING, CACHING, GETREDIR and TRACKINGINFO.
 //!
-//! How it is told that a copy is no longer right is in [`crate::observe::tracking`].
+//! Invalidations are in [`crate::observe::tracking`].
 
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ pub(super) fn tracking(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// What the options say, whether or not they go together.
+/// The options, compatible or not.
 fn wish(context: &Context<'_>, args: &Args<'_>) -> Result<Wish, Failure> {
     let mut wish = Wish {
         modes: 0,
@@ -79,7 +78,7 @@ fn begin(context: &mut Context<'_>, mut wish: Wish) -> Result<(), Failure> {
     }
     let (server, token) = (context.server, context.token());
     if !context.in_transaction {
-        // What it was told in the mode of before comes first.
+        // Messages of the earlier mode come first.
         context.receive();
     }
     let session = &mut *context.session;
@@ -161,7 +160,7 @@ fn end(context: &mut Context<'_>) {
     if context.session.listens && !is_subscriber {
         let (server, token) = (context.server, context.token());
         if !context.in_transaction {
-            // What it has been told by now it was told before.
+            // Messages up to now belong to the time before.
             context.receive();
         }
         context.listeners.forget(server, token, LEAVE_SLICE);

@@ -1,4 +1,4 @@
-//! What the commands on hashes and on sets share: their items as cells, by chance, and in slices.
+//! Common parts of commands on hashes and sets: items as cells, random items, and work in slices.
 //!
 //! `cells` turns arguments into cells, which fields, values and members are, and cells into replies. `moment`
 //! lets commands that look at many items of a large collection go on in slices. `list` gives out all items,

@@ -1,7 +1,7 @@
 //! Databases as a whole: DBSIZE, FLUSHDB, FLUSHALL, SWAPDB.
 //!
-//! Emptying and exchanging happen between two turns of all workers, so that nobody sees half of it. What was
-//! there is freed in the background whether SYNC or ASYNC is asked for: the two differ in nothing.
+//! Emptying and exchanging happen between two turns of all workers, so that no command sees half of it.
+//! Dropped data is freed in the background with SYNC and ASYNC alike.
 
 use crate::command::{Args, Context, Failure, Handled, Next, failure};
 use crate::persistence::snapshot;

@@ -55,7 +55,7 @@ fn expire_at(context: &mut Context<'_>, args: &Args<'_>, unit_ms: i64, base_ms: 
     Ok(Next::Done)
 }
 
-/// What the expiry that a key has must be for it to get another.
+/// Condition on the present expiry of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Condition {
     nx: bool,

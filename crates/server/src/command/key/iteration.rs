@@ -1,8 +1,8 @@
-//! Looking at a whole database: KEYS, SCAN, RANDOMKEY.
+//! Commands on a whole database: KEYS, SCAN, RANDOMKEY.
 //!
-//! Keys go from the shard straight into the reply, whose beginning is written last: memory grows with what is
-//! answered, not with what is there. One shard is locked at a time, and what takes long is done a slice at a
-//! time ([`crate::command::deferred`]), so KEYS is no point in time: a key that another client renames
+//! Keys go from the shard straight into the reply, whose beginning is written last: memory grows with the
+//! answer, not with the database. One shard is locked at a time, and long work is done in slices
+//! ([`crate::command::deferred`]), so KEYS does not show one moment: a key that another client renames
 //! meanwhile may be met under both names or under neither.
 
 use keyspace::{Database, EntryRef, Position};
@@ -85,7 +85,7 @@ impl Progressed {
     }
 }
 
-/// What stands before `found` keys: for SCAN with the cursor.
+/// Head of a reply with `found` keys; for SCAN with the cursor.
 fn write_head(writer: &mut Writer<'_>, is_scan: bool, cursor: u64, found: usize) {
     if is_scan {
         writer.array(2);
@@ -137,7 +137,7 @@ fn look(
     )
 }
 
-/// What is left of a look at a database.
+/// Rest of a walk through a database.
 struct Look {
     db: usize,
     filter: Filter<Vec<u8>>,

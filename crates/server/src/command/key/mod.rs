@@ -46,7 +46,7 @@ const FLUSH_MODE: Arg = Arg::one_of(
 )
 .optional();
 
-/// What RESTORE takes.
+/// Arguments of RESTORE.
 const RESTORE_ARGS: &[Arg] = &[
     KEY,
     Arg::of("ttl", ArgKind::Integer),
@@ -63,13 +63,13 @@ const RESTORE_ARGS: &[Arg] = &[
         .optional(),
 ];
 
-/// What became of EXPIRE and its kin.
+/// History of EXPIRE and its relatives.
 const CONDITION_HISTORY: &[(&str, &str)] = &[("7.0.0", "Takes `NX`, `XX`, `GT` and `LT`.")];
 
-/// What became of FLUSHDB and FLUSHALL.
+/// History of FLUSHDB and FLUSHALL.
 const FLUSH_HISTORY: &[(&str, &str)] = &[("4.0.0", "Takes `ASYNC`."), ("6.2.0", "Takes `SYNC`.")];
 
-/// What became of TTL and PTTL.
+/// History of TTL and PTTL.
 const TTL_HISTORY: &[(&str, &str)] = &[("2.8.0", "Answers -2 if there is no such key.")];
 
 /// Tips of commands that count over all of their keys.

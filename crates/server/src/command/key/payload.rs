@@ -90,7 +90,7 @@ impl Restored {
         }
     }
 
-    /// What a key gets, once; `None` if nothing is left of it.
+    /// Value for the key, once; `None` if it is empty.
     pub(super) fn give(&mut self) -> Option<New<'_>> {
         match self {
             Restored::String(value) => Some(New::large(value)),
@@ -100,7 +100,7 @@ impl Restored {
     }
 }
 
-/// What stands behind RESTORE's payload.
+/// Options of RESTORE.
 #[derive(Default)]
 pub(super) struct Options {
     pub(super) replaces: bool,

@@ -34,12 +34,12 @@ pub(super) fn renamenx(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// What came of giving a key another name.
+/// Result of renaming a key.
 enum Named {
     Given,
     /// Another key has the name.
     InUse,
-    /// Somebody relies on the values of a shard for now.
+    /// A transaction or command needs the values of a shard now.
     Later,
 }
 

@@ -1,10 +1,9 @@
-//! Values that a command gets without waiting: what the page cache has of them, and what was read for the
-//! command before.
+//! Values that a command gets without waiting: from the page cache, or read for the command before.
 //!
 //! A value that was not asked for lately, and of which a command only sends the bytes, does not come back
-//! into memory for that: it is *served*, its entry stays cold, and the keyspace keeps a ghost of the key. Who
-//! is asked for again while the ghost lasts comes back. So a walk through all data takes no room from what is
-//! used again and again. Where there is room, all come back.
+//! into memory for that: it is *served*, its entry stays cold, and the keyspace keeps a ghost of the key. A
+//! value that is asked for again while the ghost lasts comes back. So a walk through all data displaces no
+//! frequently used values. Where there is room, all come back.
 //!
 //! Budget of a value in the page cache: one lock to see that it is cold and one to pin it, one system call,
 //! one copy beside that of the reply.
@@ -45,8 +44,7 @@ impl Context<'_> {
         if !is_little && self.fetch.arrived.is_empty() {
             return false;
         }
-        // What is served is copied, and gone when the command has run; but a long value stays until it is
-        // sent.
+        // A served value is copied, and dropped after the command; a long one stays until it is sent.
         let is_long = |wanted: &Wanted| wanted.value.len as usize > INLINE_VALUE_MAX;
         let fetch = &self.fetch;
         let takes_room = |wanted: &&Wanted| match fetch.has_arrived(wanted) {

@@ -55,7 +55,7 @@ fn each_once(mut records: Vec<Base>) -> Vec<Base> {
     records
 }
 
-/// What a request needs of collections.
+/// Needs of a request on collections.
 #[derive(Clone, Copy)]
 pub(super) struct Needs<'a> {
     pub(super) items: ItemsNeeded,

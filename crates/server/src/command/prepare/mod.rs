@@ -23,7 +23,7 @@ use crate::store::{Entry, Store};
 use crate::values::blobs;
 use crate::values::cold::{Wanted, needed, taken};
 
-/// What a command does with values.
+/// Use of values by a command.
 #[derive(Clone, Copy)]
 pub(crate) struct Uses {
     /// It copes with those that have files of their own, as they are.
@@ -178,10 +178,10 @@ impl Context<'_> {
         bytes <= most
     }
 
-    /// Whether there is room for what is in [`Extras::wanted`](crate::command::Extras::wanted). Nothing is
-    /// held. Where there can be none, because nothing else may leave memory, one command after the other has
-    /// its values all the same: nobody is refused what is there. Each worker lets one have them in a turn, at
-    /// the end of which it looks at what its clients take.
+    /// Whether there is room for the values in [`Extras::wanted`](crate::command::Extras::wanted). No shard
+    /// is locked. If nothing else may leave memory there can be no room; then commands get their values one
+    /// after the other, so that none is refused. Each worker serves one such command a turn, and checks the
+    /// memory of its clients at the end of the turn.
     #[cold]
     pub(crate) fn has_room_for_wanted(&mut self) -> bool {
         let need = self.extras.wanted.iter().map(needed).sum::<usize>();
@@ -233,7 +233,7 @@ impl Context<'_> {
                 self.unpin();
                 return Prepared::Failed(failure);
             }
-            // Somebody may have let it go again.
+            // Another worker may have offloaded it again.
             self.pin_or_want(command, args, (db, key), uses);
         }
         self.fetch.done();
@@ -383,7 +383,7 @@ impl Context<'_> {
         !self.extras.wanted.is_empty()
     }
 
-    /// Brings back on the spot what a command of a transaction needs, whose shards nobody else reaches.
+    /// Reads the values of a command of a transaction at once; only the transaction reaches its shards.
     ///
     /// # Errors
     /// One of them cannot be read.

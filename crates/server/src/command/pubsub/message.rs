@@ -1,4 +1,4 @@
-//! PUBLISH and SPUBLISH, and PUBSUB, which tells who would be reached.
+//! PUBLISH and SPUBLISH, and PUBSUB, which counts receivers.
 
 use std::ops::ControlFlow;
 

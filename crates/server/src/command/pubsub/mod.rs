@@ -1,8 +1,8 @@
 //! Commands that publish messages and listen to them.
 //!
-//! Here is the table; `subscription` begins and ends listening, `message` publishes and tells who listens.
+//! Here is the table; `subscription` begins and ends listening, `message` publishes and counts receivers.
 //!
-//! Who listens to what is kept in [`crate::pubsub`], and that is also where a message goes its way.
+//! Subscriptions and the delivery of messages are in [`crate::pubsub`].
 
 mod message;
 mod subscription;
@@ -30,10 +30,10 @@ const PUBLISHING: u32 = flag::PUBSUB
     | flag::PUBLISHES
     | flag::NO_DATA;
 
-/// Commands that ask who listens.
+/// Flags of commands that count receivers.
 const ASKING: u32 = flag::PUBSUB | flag::LOADING | flag::STALE | flag::NO_DATA;
 
-/// What all rows of this family have in common.
+/// Common part of the rows of this family.
 const ROW: Spec = Spec {
     group: Group::PubSub,
     since: "2.0.0",

@@ -137,7 +137,7 @@ fn note(server: &Server, listeners: &mut Listeners, session: &mut Session) {
     }
 }
 
-/// What is done with names.
+/// Operation on names.
 #[derive(Clone, Copy)]
 enum Way {
     Begin,
@@ -146,7 +146,7 @@ enum Way {
     EndAll,
 }
 
-/// What is left of a command with many names.
+/// Rest of a command with many names.
 struct Naming {
     kind: NameKind,
     /// The first word of each confirmation.

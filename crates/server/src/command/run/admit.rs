@@ -1,4 +1,4 @@
-//! Whether a request may run: what is asked before, in the order in which Redis asks.
+//! Whether a request may run: the checks before it, in the order of Redis.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -75,7 +75,7 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
                 needs_data |= transaction.needs_data;
             }
             if !control.ends() {
-                // What is queued takes memory, whatever it is.
+                // Every queued request takes memory.
                 flags |= flag::DENYOOM;
             }
             control.is_queued()
@@ -117,7 +117,7 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
     if server.crowd.any() && may_publish(server, flags) {
         return Admission::Wait(command);
     }
-    // Who monitors is not a client in this respect: as in Redis, it goes on.
+    // MONITOR is not paused, as in Redis.
     if let Some((_, kind)) = server.pause.until(now)
         && !session.monitor
         && (kind == PauseKind::All || flags & (flag::WRITE | flag::MAY_REPLICATE) != 0)
@@ -131,9 +131,9 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
     }
 }
 
-/// Decides about a command that makes the server keep something for the connection. Who has little may always
-/// have that: every client gives itself a name. Who is spared when clients are dropped has to stay within
-/// their limit by itself.
+/// Decides about a command that makes the server keep something for the connection. A client with little
+/// memory is always admitted: every client gives itself a name. A client that is never evicted has to stay
+/// within the limit of clients itself.
 #[cold]
 fn keeps(
     context: &Context<'_>,
@@ -164,11 +164,10 @@ fn keeps(
     }
 }
 
-/// Whether a command of these flags may publish something: itself, or because somebody wants to know what
-/// happens to keys.
+/// Whether a command of these flags may publish messages: by itself, or as keyspace events.
 #[cold]
 fn may_publish(server: &Server, flags: u32) -> bool {
-    // Who monitors is told of every command.
+    // Every command is shown to MONITOR.
     if server.monitors.any() {
         return true;
     }
@@ -211,7 +210,7 @@ fn may_remove(context: &Context<'_>, flags: u32) -> bool {
     removes && context.store.journal.is_some_and(Journal::may_remove)
 }
 
-/// The text about a command nobody knows: its name and the beginning of its arguments.
+/// The error for an unknown command: its name and the beginning of its arguments.
 #[cold]
 fn unknown_command(args: &Args<'_>) -> Failure {
     let mut echoed = Vec::new();

@@ -174,7 +174,7 @@ pub(crate) fn run_special<'c>(
 }
 
 impl Context<'_> {
-    /// What becomes of a command whose handler has failed.
+    /// End of a command whose handler has failed.
     #[cold]
     #[inline(never)]
     fn fail(&mut self, command: &Command, failure: &Failure, before: Mark) {
@@ -308,7 +308,7 @@ impl Context<'_> {
         }
     }
 
-    /// Tells those who monitor about a command that ran and left the connection in database `db`.
+    /// Shows MONITOR a command that ran and left the connection in database `db`.
     pub(crate) fn show_monitors(&self, db: usize, command: &Command, args: &Args<'_>) {
         let hidden = command.spec.flags & (flag::ADMIN | flag::SKIP_MONITOR) != 0;
         if self.server.monitors.any() && !hidden {

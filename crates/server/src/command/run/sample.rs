@@ -1,4 +1,4 @@
-//! What a command that has run says of its keys, for HOTKEYS.
+//! Samples of keys from a command that has run, for HOTKEYS.
 
 use keyspace::Key;
 

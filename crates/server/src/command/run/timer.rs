@@ -1,7 +1,7 @@
 //! The time that commands take.
 //!
 //! Reading the clock costs as much as a GET, so a run of the same fast command is timed as a whole and
-//! counted at its mean; whatever might be slow (a command that is not groupable, a large request, a low
+//! counted at its mean; a command that may be slow (not groupable, a large request, a low
 //! `slowlog-log-slower-than`) is timed alone.
 
 use crate::command::session::Session;

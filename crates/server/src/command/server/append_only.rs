@@ -1,5 +1,4 @@
-//! BGREWRITEAOF and WAITAOF: the log as clients see it. What it is and who writes it is in
-//! [`crate::persistence`].
+//! BGREWRITEAOF and WAITAOF: the log as clients see it. The log itself is in [`crate::persistence`].
 
 use resp::number;
 
@@ -54,7 +53,7 @@ fn rewrite(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
 const NO_LOG: Failure =
     Failure::of("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.");
 
-/// What WAITAOF asks for. There are no replicas and none can appear, so waiting for them would not change the
+/// Arguments of WAITAOF. There are no replicas and none can appear, so waiting for them would not change the
 /// answer.
 struct Request {
     is_local: bool,
@@ -122,7 +121,7 @@ fn tell(context: &mut Context<'_>, wait: &Wait) {
     context.reply.integer(0);
 }
 
-/// The end of a wait, for whatever reason.
+/// The end of a wait, for any reason.
 fn answer(context: &mut Context<'_>, wait: &Wait) {
     match context.store.journal {
         Some(_) => tell(context, wait),

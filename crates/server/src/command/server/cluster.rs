@@ -1,10 +1,10 @@
-//! The subcommands of CLUSTER. What they do is in [`crate::cluster`]. On a server that is not part of a
-//! cluster each of them says so: clients tell the mode by that.
+//! The subcommands of CLUSTER. Their work is in [`crate::cluster`]. On a server that is not part of a cluster
+//! each of them says so: clients tell the mode by that.
 
 use super::{Arg, ArgKind, Group, Spec, flag};
 use crate::command::cluster;
 
-/// What the rows below have in common.
+/// Common part of the rows below.
 const ROW: Spec = Spec {
     flags: flag::STALE,
     group: Group::Cluster,

@@ -1,7 +1,7 @@
-//! DEBUG: what tests of clients and of this server need, for whoever `enable-debug-command` allows.
+//! DEBUG: subcommands for tests of clients and of this server, allowed by `enable-debug-command`.
 //!
-//! Of the many subcommands of Redis these are the ones that mean something here and that tests use. What
-//! would crash the server is left out.
+//! Of the many subcommands of Redis these apply here and are used by tests. Subcommands that crash the server
+//! are left out.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -46,8 +46,8 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// Why a connection may not use a command that needs leave: DEBUG that of `enable-debug-command`, while
-/// nobody may load modules.
+/// Refusal of a protected command, if any: DEBUG needs `enable-debug-command`, and no client may load
+/// modules.
 #[cold]
 pub(crate) fn protection(command: &Command, server: &Server, session: &Session) -> Option<Failure> {
     if command.full_name.starts_with("module|") {
@@ -82,8 +82,7 @@ fn set_active_expire(context: &mut Context<'_>, wanted: &[u8]) {
     context.reply.ok();
 }
 
-/// Saves and loads. Nobody else is inside while data is saved, and others are told that it is being loaded
-/// meanwhile.
+/// Saves and loads. No other worker is inside a turn while data is saved. During the load others get LOADING.
 fn reload(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let mut reload = Reload {
         saves: true,
@@ -311,7 +310,7 @@ fn log(context: &mut Context<'_>, args: &Args<'_>) {
     context.reply.ok();
 }
 
-/// Answers one reply of a type. What is in them is part of the protocol, as tests of clients compare it.
+/// Answers one reply of a type. The contents are those of Redis, because tests of clients compare them.
 #[expect(
     clippy::approx_constant,
     reason = "the double is these digits, not the number that they begin"

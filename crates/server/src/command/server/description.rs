@@ -1,4 +1,4 @@
-//! What COMMAND INFO tells about a command: ten fields, all from its row of the table.
+//! COMMAND INFO about a command: ten fields, all from its row of the table.
 //!
 //! ```text
 //! name, arity, flags, first key, last key, step, ACL categories, tips, key rules, subcommands
@@ -48,7 +48,7 @@ fn flags(spec: &Spec) -> impl Iterator<Item = &'static str> + Clone + use<> {
         .map(|&(_, name)| name)
 }
 
-/// The ACL categories of a command: what its row names, and what follows from its flags and its group.
+/// The ACL categories of a command: those of its row, and those that follow from its flags and its group.
 pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
     let by_flag = [
         (flag::WRITE, "@write"),

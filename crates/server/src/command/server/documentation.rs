@@ -1,7 +1,6 @@
-//! What COMMAND DOCS tells about a command, all from its row of the table.
+//! COMMAND DOCS about a command, all from its row of the table.
 //!
-//! A field that has nothing to say is left out, so a map is counted before it is written: [`Fields`] keeps
-//! the two together.
+//! An empty field is left out, so a map is counted before it is written: [`Fields`] does both.
 //!
 //! Not here: which commands were asked for (`introspection`).
 

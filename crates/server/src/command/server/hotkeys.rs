@@ -1,7 +1,7 @@
 //! HOTKEYS: the keys that are used most. They are found by [`crate::metrics::hotkeys`].
 //!
 //! START, STOP, GET and RESET are those of Redis 8.6: a session between two moments. TOP is Ferrite's own:
-//! what is used most now, without a session.
+//! the keys used most now, without a session.
 
 use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
 use crate::command::{failure, table};
@@ -20,7 +20,7 @@ const LONGEST_S: i64 = 1_000_000;
 /// The last hash slot: a session is about all of them.
 const LAST_SLOT: i64 = 16383;
 
-/// What the rows below have in common.
+/// Common part of the rows below.
 const ROW: Spec = Spec {
     flags: flag::ADMIN | flag::LOADING | flag::STALE | flag::NO_DATA,
     group: Group::Server,
@@ -151,7 +151,7 @@ fn bounded(args: &Args<'_>, at: usize, most: i64, refusal: &'static str) -> Resu
     }
 }
 
-/// What HOTKEYS START asks for. The order of the checks is that of Redis.
+/// Options of HOTKEYS START. The order of the checks is that of Redis.
 fn parse_start(args: &Args<'_>, is_node: bool) -> Result<Asked, Failure> {
     if args.len() < 4 || !args.is(2, "metrics") {
         return Err(Failure::of("ERR METRICS parameter is required"));

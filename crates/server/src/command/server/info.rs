@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A section is a row of [`SECTIONS`] and a function of `info_sections` that writes its fields; each goes
-//! through what it counts once. Here is which sections are written, and in what form. /metrics and the dashboard
-//! read from these sections whatever INFO says, too ([`numbers`]).
+//! through what it counts once. This module chooses the sections and their form. /metrics and the dashboard
+//! read the fields that INFO has from these sections, too ([`numbers`]).
 
 use std::collections::HashMap;
 use std::fmt::{Display, Write};

@@ -1,7 +1,7 @@
-//! The sections of INFO: which fields each has, and where their values come from.
+//! The sections of INFO: their fields, and the sources of their values.
 //!
-//! A field is here if its value is true. What this server does not have (replicas, scripts, a defragmenter)
-//! has the value that a Redis shows whose user does not use it, mostly 0, because tools look for the field. A
+//! A field is here if its value is true. Fields of features that this server lacks (replicas, scripts, a
+//! defragmenter) have the value of an unused feature in Redis, mostly 0, because tools look for the field. A
 //! test compares the names with those of a redis-server.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -160,7 +160,7 @@ pub(super) fn persistence(report: &mut Report, view: &Overview<'_>) {
     let (history, current) = (snapshots.history(), snapshots.current());
     report.field("loading", u8::from(server.is_loading()));
     report.zeroes(&["async_loading"]);
-    // What writers copy for a snapshot is what a fork's copies of pages are elsewhere.
+    // Copies of writers for a snapshot correspond to the copied pages of a fork.
     report.field("current_cow_peak", current.most_copied_bytes);
     report.field("current_cow_size", current.copied_bytes);
     report.field("current_cow_size_age", current.age_s);
@@ -217,8 +217,7 @@ pub(super) fn persistence(report: &mut Report, view: &Overview<'_>) {
     }
 }
 
-/// What INFO says of a log that takes writes: Redis' names where there is the same thing, `log_` before our
-/// own.
+/// Fields of a log that takes writes: names of Redis for the same figure, `log_` before our own.
 fn log_fields(report: &mut Report, status: &ferrite_log::Status) {
     report.field("aof_current_size", status.disk_bytes);
     report.field("aof_base_size", status.live_bytes);

@@ -1,4 +1,4 @@
-//! COMMAND: what this server's commands are, for clients that ask.
+//! COMMAND: description of this server's commands for clients.
 //!
 //! Everything here derives from the table of commands; the words about one command are in `description` and
 //! `documentation`, its keys in `key_finder`.
@@ -16,7 +16,7 @@ const NAMES: &[Arg] = &[Arg::of("command-name", ArgKind::String)
     .optional()
     .multiple()];
 
-/// What the rows below have in common.
+/// Common part of the rows below.
 const ROW: Spec = Spec {
     flags: ALWAYS,
     group: Group::Server,

@@ -1,10 +1,9 @@
-//! Which arguments of a request are keys, and what happens to them: what COMMAND GETKEYS tells.
+//! Keys among the arguments of a request, and their use: COMMAND GETKEYS.
 //!
 //! A transaction asks it too, for commands whose keys are not where a plain range says.
 //!
-//! The rules of the command's row say it, in their order. A rule whose flags include `variable_flags` knows
-//! where the key is but not what happens to it, which depends on the other arguments; those commands are
-//! named here.
+//! The rules of the command's row say it, in their order. A rule with `variable_flags` has the place of the
+//! key but not its use, which depends on the other arguments; those commands are named here.
 //!
 //! Not here: the fixed range of keys by which a batch prefetches (`table`).
 
@@ -18,7 +17,7 @@ use crate::command::spec::{Begin, Find};
 pub(crate) struct FoundKey {
     /// Its argument, counted from the command's name.
     pub(crate) at: usize,
-    /// What happens to it, in the words of the rule.
+    /// Its use, in the words of the rule.
     pub(super) flags: &'static [&'static str],
 }
 
@@ -102,7 +101,7 @@ fn range(rule: &KeySpec, args: &[&[u8]], first: usize) -> Option<(usize, usize, 
     }
 }
 
-/// What happens to the key of a command that reads or writes by its arguments.
+/// Use of the key of a command that reads or writes by its arguments.
 fn flags_by_arguments(spec: &Spec, args: &[&[u8]]) -> &'static [&'static str] {
     const READS: &[&str] = &["RO", "access"];
     const WRITES: &[&str] = &["OW", "update"];

@@ -1,5 +1,4 @@
-//! BIGKEYS and PREFIXES: what is known from walking through all keys in the background, see
-//! [`crate::metrics::key_scan`].
+//! BIGKEYS and PREFIXES: results of the key scan in the background, see [`crate::metrics::key_scan`].
 
 use keyspace::Key;
 
@@ -7,8 +6,8 @@ use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, 
 use crate::command::failure;
 use crate::metrics::key_scan::{BigKey, KeyScan, MOST, Prefix, Prefixes, Rule};
 
-/// What the rows below have in common. In a transaction they run alone: who walks through the keys waits for
-/// shards, so that nobody may wait for it while holding some.
+/// Common part of the rows below. In a transaction they run alone: the key scan waits for shards, so a holder
+/// of shards must not wait for it.
 const ROW: Spec = Spec {
     flags: flag::ADMIN,
     group: Group::Server,

@@ -17,7 +17,7 @@ use crate::metrics::Distribution;
 use crate::metrics::latency::{Event, Sample};
 use crate::server::Server;
 
-/// What the rows below have in common.
+/// Common part of the rows below.
 const ROW: Spec = Spec {
     flags: OPERATOR,
     group: Group::Server,
@@ -246,7 +246,7 @@ fn describe(name: &str, event: &Event) -> String {
     )
 }
 
-/// What a person may do about an event.
+/// Advice about an event.
 fn advice(name: &str) -> &'static str {
     match name {
         "command" => {
@@ -269,7 +269,7 @@ fn advice(name: &str) -> &'static str {
 /// worth a line.
 const STARVED: f64 = 0.1;
 
-/// What is remarkable about the workers since the start.
+/// Remarkable facts about the workers since the start.
 fn about_workers(server: &Server) -> String {
     let mut text = String::new();
     let (mut running_s, mut waiting_s) = (0.0, 0.0);

@@ -12,7 +12,7 @@ use crate::command::failure;
 use crate::command::spec::NO_VALUES;
 use crate::config::Setting;
 
-/// What the rows below have in common.
+/// Common part of the rows below.
 const ROW: Spec = Spec {
     group: Group::Server,
     since: "4.0.0",
@@ -111,7 +111,7 @@ enum Figure {
     Count(u64),
     Difference(i64),
     Ratio(f64),
-    /// What is around the entries of a database, and bytes of these.
+    /// Overhead of a database, and bytes of its entries.
     Database(Overhead, u64),
 }
 
@@ -143,8 +143,8 @@ fn stats(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// The fields of MEMORY STATS. What is ours alone: the entries of each database,
-/// what waits to be freed, and what is left when all parts are taken from the whole.
+/// The fields of MEMORY STATS. Ferrite's own are the entries of each database, the memory that waits to be
+/// freed, and the rest without a figure of its own.
 fn stats_fields(figures: &MemoryFigures) -> Vec<(Cow<'static, str>, Figure)> {
     use Figure::{Count, Database, Difference, Ratio};
     let mut fields: Vec<(Cow<'static, str>, Figure)> = vec![
@@ -218,7 +218,7 @@ fn doctor(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// What is remarkable about memory; a line for each finding.
+/// Remarkable facts about memory; a line for each finding.
 fn diagnose(figures: &MemoryFigures, limit: u64) -> String {
     if figures.used < EMPTY_BYTES {
         return "There is next to no data, so there is nothing to find fault with.\n".into();

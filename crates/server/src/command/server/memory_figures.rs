@@ -19,16 +19,16 @@ use sys::memory::Heap;
 use super::overview::databases_of;
 use crate::server::Server;
 
-/// What a database that exists takes.
+/// Memory of a database.
 pub(crate) struct DatabaseFigures {
     pub(crate) db: usize,
     /// Bytes of its entries: keys and values, with what each needs around it.
     pub(crate) entries: u64,
-    /// What it takes beside them.
+    /// Memory beside the entries.
     pub(crate) overhead: Overhead,
 }
 
-/// How much more one thing takes than what is in it.
+/// Loss of one step: outer size against inner size.
 pub(super) struct Loss {
     /// As MEMORY STATS calls it.
     pub(super) name: &'static str,
@@ -45,7 +45,7 @@ pub(crate) struct MemoryFigures {
     pub(crate) peak: u64,
     /// Bytes of physical memory that the process occupies.
     pub(crate) resident: u64,
-    /// What is held of memory, and how much of that is used.
+    /// Held and used memory of the allocators.
     pub(crate) heap: Heap,
     /// Bytes that were in use when the server began to serve, but for data.
     pub(crate) startup: u64,
@@ -107,7 +107,7 @@ impl MemoryFigures {
         self.used.saturating_sub(self.dataset())
     }
 
-    /// What all databases take beside entries.
+    /// Memory of all databases beside entries.
     pub(crate) fn around_entries(&self) -> Overhead {
         let overheads = self.databases.iter().map(|database| database.overhead);
         overheads.fold(Overhead::default(), |sum, one| sum + one)
@@ -132,7 +132,7 @@ impl MemoryFigures {
         self.used.saturating_sub(self.startup)
     }
 
-    /// What is lost between what was asked for and what the process takes, step by step.
+    /// Losses from requested bytes to memory of the process, step by step.
     pub(super) fn losses(&self) -> [Loss; 3] {
         let heap = &self.heap;
         [

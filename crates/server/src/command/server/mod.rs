@@ -1,10 +1,10 @@
-//! The server itself: what it is, what it does, what it can, and its end.
+//! Commands about the server itself: description, figures, persistence, shutdown.
 //!
 //! Here is the table of the family; the subcommands of a container are in the file of its handlers. Reading
-//! order: `introspection` answers COMMAND, with `description` for what a command is, `documentation` for its
-//! documentation and `key_finder` for its keys; `info` with `info_sections` is INFO, of an `overview`; `memory`, `slowlog`,
-//! `latency`, `hotkeys` and `key_scan` are for operators, `debug` with `digest` for tests; `cluster` and
-//! `module` say that there is none; `persistence` saves; `process` has the small ones, from TIME to SHUTDOWN.
+//! order: `introspection` answers COMMAND, with `description`, `documentation` and `key_finder` for one
+//! command; `info` with `info_sections` is INFO, of an `overview`; `memory`, `slowlog`, `latency`, `hotkeys`
+//! and `key_scan` are for operators, `debug` with `digest` for tests; `cluster` and `module` say that there
+//! is none; `persistence` saves; `process` has the small ones, from TIME to SHUTDOWN.
 //!
 //! Not here: CONFIG, whose table and handlers are in `config`.
 
@@ -37,10 +37,10 @@ use super::{
     Arg, ArgKind, Args, Context, Failure, Group, Handled, KeySpec, Next, Spec, flag, help,
 };
 
-/// What most commands for operators have in common.
+/// Flags of most commands for operators.
 const OPERATOR: u32 = flag::ADMIN | flag::NOSCRIPT | flag::LOADING | flag::STALE;
 
-/// What commands that need no data have in common.
+/// Flags of commands that need no data.
 const ALWAYS: u32 = flag::LOADING | flag::STALE;
 
 /// The table of this family.

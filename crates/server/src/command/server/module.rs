@@ -5,7 +5,7 @@
 use super::{ALWAYS, Arg, ArgKind, Args, Context, Group, Handled, Next, Spec, flag, help};
 use crate::command::failure;
 
-/// What the rows below have in common.
+/// Common part of the rows below.
 const ROW: Spec = Spec {
     flags: flag::ADMIN | flag::NOSCRIPT,
     group: Group::Server,

@@ -1,5 +1,5 @@
-//! SAVE, BGSAVE and LASTSAVE; BACKUP. What a snapshot is and who writes it is in
-//! [`crate::persistence::snapshot`]; a backup is made of links to the files of the log.
+//! SAVE, BGSAVE and LASTSAVE; BACKUP. Snapshots are in [`crate::persistence::snapshot`]; a backup is made of
+//! links to the files of the log.
 
 use resp::reply::Writer;
 
@@ -11,7 +11,7 @@ use crate::request::Pieces;
 
 const IN_PROGRESS: Failure = Failure::of("ERR Background save already in progress");
 
-/// What the commands that save have in common.
+/// Flags of the commands that save.
 const SAVES: u32 = flag::ADMIN | flag::NOSCRIPT | flag::NO_ASYNC_LOADING;
 
 pub(super) const SAVE: Spec = Spec {
@@ -63,7 +63,7 @@ pub(super) const BACKUP: Spec = Spec {
     ..Spec::BASE
 };
 
-/// The connection waits for the disk; everybody else goes on.
+/// The connection waits for the disk; other connections go on.
 fn save(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let snapshots = &context.server.snapshots;
     let turn = &mut *context.store.turn;
@@ -112,7 +112,7 @@ fn backup(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let server = context.server;
     let directory = backup_directory(&server.settings, args.get(1)).map_err(Failure::of)?;
     if let Some(journal) = context.store.journal {
-        // What this worker has not handed over would be waited for in vain.
+        // Records that this worker has not handed over would never become durable.
         journal.flush();
     }
     let protocol = context.reply.protocol();

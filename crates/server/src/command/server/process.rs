@@ -25,7 +25,7 @@ pub(super) fn role(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// There are no replicas: who asks for any waits for as long as it said, or for ever.
+/// There are no replicas: a wait for any lasts until its timeout, or for ever.
 pub(super) fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let replicas = args.integer(1)?;
     let until_ms = park::deadline(context.store.now, args, 2, Unit::Milliseconds)?;
@@ -57,7 +57,7 @@ pub(super) fn monitor(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// What SHUTDOWN was told.
+/// Options of SHUTDOWN.
 #[derive(Default)]
 struct End {
     save: bool,

@@ -2,7 +2,7 @@
 
 use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
 
-/// What the rows below have in common.
+/// Common part of the rows below.
 const ROW: Spec = Spec {
     flags: flag::ADMIN | flag::LOADING | flag::STALE,
     group: Group::Server,

@@ -1,7 +1,8 @@
-//! Conditions on a value, for SET, DELEX and DELIFEQ: so that a client changes a key only if nobody else has.
+//! Conditions on a value, for SET, DELEX and DELIFEQ: so that a client changes a key only if no other client
+//! has.
 //!
 //! A value is compared as a whole or by its digest: XXH3 of 64 bits as 16 hexadecimal digits, which DIGEST
-//! tells. The names come from Valkey 8.1 (SET IFEQ), Valkey 9.0 (DELIFEQ) and Redis 8.4 (the rest).
+//! returns. The names come from Valkey 8.1 (SET IFEQ), Valkey 9.0 (DELIFEQ) and Redis 8.4 (the rest).
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -9,7 +10,7 @@ use super::super::{Args, Context, Failure, Handled, Next, failure};
 use crate::observe::notify::Event;
 use crate::store::Text;
 
-/// What must hold for a key to be set or removed.
+/// Condition for setting or removing a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Condition<'a> {
     /// NX: there is no such key.

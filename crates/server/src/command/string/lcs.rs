@@ -12,7 +12,7 @@ const TOO_LONG: Failure = Failure::of("ERR String too long for LCS");
 const TOO_MUCH: Failure =
     Failure::of("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
 
-/// What is returned.
+/// Form of the result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     /// The subsequence.
@@ -74,7 +74,7 @@ pub(super) fn lcs(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     drop(shards);
     let first = first.map_err(|_| NOT_STRINGS)?;
     let second = second.map_err(|_| NOT_STRINGS)?;
-    // Wrong options are found out last: reading counts, and who wants to know of missed keys is told.
+    // Wrong options are refused last: the reads count, and events of missing keys are published.
     let options = options?;
     let (first, second) = (first.bytes(), second.bytes());
     check_size(context, first.len(), second.len())?;

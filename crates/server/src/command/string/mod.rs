@@ -59,7 +59,7 @@ const IFDNE: Arg = Arg::of("ifdne-digest", ArgKind::String).token("IFDNE");
 const READ: &[KeySpec] = &[KeySpec::one(1, &["RO", "access"])];
 /// One key whose value depends on what it was.
 const CHANGE: &[KeySpec] = &[KeySpec::one(1, &["RW", "access", "update"])];
-/// One key that gets a value whatever it was.
+/// One key that is overwritten.
 const REPLACE: &[KeySpec] = &[KeySpec::one(1, &["OW", "update"])];
 
 /// The table of this family.
@@ -478,7 +478,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
 ];
 
-/// What GETRANGE takes.
+/// Arguments of GETRANGE.
 const RANGE: &[Arg] = &[
     KEY,
     Arg::of("start", ArgKind::Integer),

@@ -1,4 +1,4 @@
-//! What may stand behind the fixed arguments of SET and GETEX: conditions, GET, and when the key expires.
+//! Options of SET and GETEX: conditions, GET, and expiry.
 
 use keyspace::Expiry;
 
@@ -181,7 +181,7 @@ impl<'a> SetOptions<'a> {
         self.expiry.take(args, at)
     }
 
-    /// What happens to the expiry of the key.
+    /// New expiry of the key.
     pub(super) fn expiry(&self, context: &Context<'_>, args: &Args<'_>) -> Result<Expiry, Failure> {
         Ok(match self.expiry.moment(context, args)? {
             Some(at) => Expiry::At(at),

@@ -94,7 +94,7 @@ pub(super) fn getrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     }
     match entry.value() {
         value if range.clone().count() == value.bytes().len() => context.reply.value(value),
-        // Much to copy: the reference keeps the value as it is, so that nobody has to wait for the shard.
+        // Much to copy: a reference keeps the value unchanged, so that no command waits for the shard.
         Stored::Large(value) if range.clone().count() > INLINE_VALUE_MAX => {
             let value = value.share();
             drop(shard);

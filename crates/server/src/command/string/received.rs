@@ -1,5 +1,4 @@
-//! SET and its relatives when their value has come in a file of its own: what they do with it, and nothing of
-//! what is in it.
+//! SET and its relatives when their value was received into a file of its own. They do not read the value.
 //!
 //! Each is the twin of the handler of the same name, for a request in which a few words stand for the value
 //! ([`crate::values::blobs`]).
@@ -11,7 +10,7 @@ use super::options::{SetOptions, TimeUnit, moment_of};
 use super::write::{decide, tell_of_set};
 use crate::store::Shard;
 
-/// Sets the key to the value, if `decide`, which also answers, says so of what there is.
+/// Sets the key to the value if `decide`, which also answers, accepts the present value.
 fn put(
     context: &mut Context<'_>,
     key: Key<'_>,

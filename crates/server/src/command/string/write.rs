@@ -1,7 +1,7 @@
 //! Commands that set values: SET and its older relatives, MSET, and APPEND and SETRANGE, which change a part.
 //!
-//! All keys of a command are locked before any is read or written. Where a command sets values whatever was
-//! there before, large ones are copied into buffers of their own before the shards are locked.
+//! All keys of a command are locked before any is read or written. If a command overwrites values in any
+//! case, large ones are copied into buffers of their own before the shards are locked.
 
 use keyspace::{Expiry, Form, INLINE_VALUE_MAX, Key, LargeValue, New};
 
@@ -33,7 +33,7 @@ fn is_large(value: &[u8]) -> bool {
     value.len() > INLINE_VALUE_MAX
 }
 
-/// Sets the key that is the first argument to the argument at `at`, whatever it was before.
+/// Sets the key that is the first argument to the argument at `at`.
 #[inline(always)]
 fn put(store: &Store<'_>, args: &Args<'_>, at: usize, expiry: Expiry) {
     let (key, value) = (args.key(1), args.get(at));
@@ -54,7 +54,7 @@ pub(super) fn tell_of_set(shard: &Shard<'_>, key: Key<'_>, expiry: Expiry) {
     }
 }
 
-/// What is large was given a buffer of its own before anybody has to wait for the shard.
+/// Large values were given buffers of their own before the shard is locked.
 #[inline(never)]
 fn put_large(store: &Store<'_>, key: Key<'_>, value: LargeValue, expiry: Expiry) {
     let mut shard = store.lock(key);
@@ -89,7 +89,7 @@ pub(super) fn decide(
 ) -> Result<bool, Failure> {
     let compares = options.condition.is_some_and(Condition::compares);
     if !options.get && !compares {
-        // The value makes no difference, whatever its kind, and need not be in memory.
+        // Kind and bytes of the value make no difference; it need not be in memory.
         let state = match shard.contains(key) {
             true => Condition::Present,
             false => Condition::Missing,
