@@ -42,7 +42,7 @@ pub(crate) struct Balance {
 pub(crate) fn sealed(map: &Map) -> impl Iterator<Item = &Arc<Segment>> {
     map.segments
         .iter()
-        .filter(|segment| segment.is_sealed() && segment.is_surveyed() && !segment.is_damaged())
+        .filter(|segment| segment.is_sealed() && segment.is_counted() && !segment.is_damaged())
 }
 
 /// Bytes of a segment that have to be written again. Tombstones do, except those of the oldest one.

@@ -37,7 +37,7 @@ pub(crate) struct Segment {
     is_damaged: AtomicBool,
     /// Where the record is that takes it out of the log; 0 for none.
     retired_at: AtomicU64,
-    is_surveyed: AtomicBool,
+    is_counted: AtomicBool,
     /// Its hints, until they are in their file.
     hints: Mutex<Option<Vec<u8>>>,
     bases: AtomicU64,
@@ -82,7 +82,7 @@ impl Segment {
             is_trimmed: AtomicBool::new(false),
             is_damaged: AtomicBool::new(false),
             retired_at: AtomicU64::new(0),
-            is_surveyed: AtomicBool::new(false),
+            is_counted: AtomicBool::new(false),
             hints: Mutex::default(),
             bases: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
@@ -167,17 +167,17 @@ impl Segment {
     }
 
     /// Notes what is in it.
-    pub(crate) fn set_survey(&self, bases: u64, tombstones: u64, edits: u64) {
+    pub(crate) fn set_counts(&self, bases: u64, tombstones: u64, edits: u64) {
         self.bases.store(bases, Ordering::Release);
         self.tombstones.store(tombstones, Ordering::Release);
         self.edits.store(edits, Ordering::Release);
-        self.is_surveyed.store(true, Ordering::Release);
+        self.is_counted.store(true, Ordering::Release);
     }
 
     /// Notes what passed the log thread, all of which is written.
     pub(crate) fn set_tally(&self, tally: Tally) {
         *lock(&self.hints) = tally.hints;
-        self.set_survey(tally.bases, tally.tombstones, tally.edits);
+        self.set_counts(tally.bases, tally.tombstones, tally.edits);
     }
 
     /// Hints that are to be written: tells them once.
@@ -185,8 +185,8 @@ impl Segment {
         lock(&self.hints).take()
     }
 
-    pub(crate) fn is_surveyed(&self) -> bool {
-        self.is_surveyed.load(Ordering::Acquire)
+    pub(crate) fn is_counted(&self) -> bool {
+        self.is_counted.load(Ordering::Acquire)
     }
 
     pub(crate) fn tombstones(&self) -> u64 {
@@ -200,7 +200,7 @@ impl Segment {
 
     /// Bytes that are still needed; of a segment that nobody has read yet, all that are not known to be dead.
     pub(crate) fn live(&self) -> u64 {
-        let all = if self.is_surveyed() {
+        let all = if self.is_counted() {
             self.bases.load(Ordering::Acquire)
         } else {
             self.bytes()

@@ -80,7 +80,7 @@ pub struct Progress {
 
 /// What checking a segment's pieces found out about it.
 #[derive(Default)]
-struct Survey {
+struct Counts {
     bases: AtomicU64,
     tombstones: AtomicU64,
     edits: AtomicU64,
@@ -124,7 +124,7 @@ impl Source<'_> {
                 options.leave_min,
             )),
             next: (0..options.partitions).map(|_| Next::default()).collect(),
-            surveys: map.segments.iter().map(|_| Survey::default()).collect(),
+            counts: map.segments.iter().map(|_| Counts::default()).collect(),
             done: AtomicU64::new(0),
             records: AtomicU64::new(0),
             failure: Mutex::new(None),
@@ -152,11 +152,11 @@ impl Source<'_> {
             total,
             records,
         });
-        for (segment, survey) in map.segments.iter().zip(&replay.surveys) {
-            segment.set_survey(
-                survey.bases.load(Ordering::Relaxed),
-                survey.tombstones.load(Ordering::Relaxed),
-                survey.edits.load(Ordering::Relaxed),
+        for (segment, counts) in map.segments.iter().zip(&replay.counts) {
+            segment.set_counts(
+                counts.bases.load(Ordering::Relaxed),
+                counts.tombstones.load(Ordering::Relaxed),
+                counts.edits.load(Ordering::Relaxed),
             );
         }
         Ok(())
@@ -172,7 +172,7 @@ struct Replay<'r> {
     pieces: Mutex<Pieces<'r>>,
     /// For each partition.
     next: Vec<Next>,
-    surveys: Vec<Survey>,
+    counts: Vec<Counts>,
     done: AtomicU64,
     records: AtomicU64,
     /// What is wrong with the earliest piece with which something is.
@@ -255,10 +255,10 @@ impl Replay<'_> {
             }
             at += bytes;
         }
-        let survey = &self.surveys[piece.segment];
-        survey.bases.fetch_add(bases, Ordering::Relaxed);
-        survey.tombstones.fetch_add(tombstones, Ordering::Relaxed);
-        survey.edits.fetch_add(edits, Ordering::Relaxed);
+        let counts = &self.counts[piece.segment];
+        counts.bases.fetch_add(bases, Ordering::Relaxed);
+        counts.tombstones.fetch_add(tombstones, Ordering::Relaxed);
+        counts.edits.fetch_add(edits, Ordering::Relaxed);
         routes.sort();
         Ok(())
     }

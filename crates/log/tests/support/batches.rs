@@ -82,16 +82,16 @@ pub(crate) fn run_batch(appender: &mut Appender, ops: &[Op], state: &mut State) 
     });
     let liveness = appender.liveness();
     note_addresses(state, made, liveness);
-    bury(dead, liveness);
+    mark_dead(dead, liveness);
 }
 
 /// What entries were that a batch has replaced is dead.
-fn bury(dead: Vec<(FullKey, Entry)>, liveness: &mut Liveness) {
+fn mark_dead(dead: Vec<(FullKey, Entry)>, liveness: &mut Liveness) {
     for (full, old) in dead {
         // Without an address it was made by this batch, too, which has told of its records.
         if let Some(address) = old.address {
             liveness.dead(address, full.1.len(), old.value.len());
-            old.bury_leaves(liveness);
+            old.mark_leaves_dead(liveness);
         }
     }
 }

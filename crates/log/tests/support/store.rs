@@ -64,7 +64,7 @@ impl State {
             && let Some(address) = old.address
         {
             liveness.dead(address, key_len, old.value.len());
-            old.bury_leaves(liveness);
+            old.mark_leaves_dead(liveness);
         }
     }
 }

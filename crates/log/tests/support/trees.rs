@@ -65,8 +65,8 @@ impl Entry {
     }
 
     /// Its leaves are dead.
-    pub(crate) fn bury_leaves(&self, liveness: &mut Liveness) {
-        bury(&self.leaves, liveness);
+    pub(crate) fn mark_leaves_dead(&self, liveness: &mut Liveness) {
+        mark_dead(&self.leaves, liveness);
     }
 
     /// An entry that names a new instance, of equal leaves.
@@ -86,7 +86,7 @@ impl Entry {
     }
 }
 
-fn bury(leaves: &Leaves, liveness: &mut Liveness) {
+fn mark_dead(leaves: &Leaves, liveness: &mut Liveness) {
     for leaf in leaves.values() {
         liveness.dead_leaf(leaf.base, leaf.bytes);
     }
@@ -241,7 +241,7 @@ impl Instances {
             }
             Change::Edit { bytes, .. } if bytes.is_empty() => {
                 if let Some(leaves) = self.0.remove(&full) {
-                    bury(&leaves, liveness);
+                    mark_dead(&leaves, liveness);
                 }
             }
             change => unreachable!("{change:?} of an instance"),
@@ -261,6 +261,8 @@ impl Instances {
             entry.leaves = self.0.remove(&(full.0, number)).unwrap_or_default();
             entry.leaves.len() == usize::from(LEAVES)
         });
-        self.0.values().for_each(|leaves| bury(leaves, liveness));
+        self.0
+            .values()
+            .for_each(|leaves| mark_dead(leaves, liveness));
     }
 }

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::sizes::Sizes;
 use crate::persistence::Durable;
-use crate::persistence::instances::{Owner, bury, write_leaf};
+use crate::persistence::instances::{Owner, mark_dead, write_leaf};
 use crate::persistence::journal::{Replaced, address_of, stored, tag_of, with_value};
 
 /// Decides about records for the log, and moves live ones.
@@ -255,7 +255,7 @@ impl Relocator {
         };
         entry.set_log_address(stored(address));
         if let Some(old) = old {
-            old.bury(record.key.len(), appender.liveness());
+            old.mark_dead(record.key.len(), appender.liveness());
         }
         if let Some(value) = comes_back {
             entry.warm_copy(stored(address), value);
@@ -315,7 +315,7 @@ fn relocate_instance(
         // What makes no sense is of no use to a start either.
         (done.unwrap_or(true), tree.cold_leaves() > 0)
     });
-    bury(appender, &lost);
+    mark_dead(appender, &lost);
     if let Some((_, true)) = done {
         // Readers of a leaf that is in the log alone have to wait until its record is written.
         appender.commit();

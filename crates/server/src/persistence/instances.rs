@@ -149,7 +149,7 @@ impl Instances {
             Some(write_leaf(appender, db, instance, tag, contents))
         });
         assert!(is_written, "an appender takes all records");
-        bury(appender, &lost);
+        mark_dead(appender, &lost);
     }
 }
 
@@ -207,7 +207,7 @@ pub(super) fn is_written(appender: &Appender, base: Base) -> bool {
 }
 
 /// Reports records on which no leaf rests any more.
-pub(super) fn bury(appender: &mut Appender, lost: &[Base]) {
+pub(super) fn mark_dead(appender: &mut Appender, lost: &[Base]) {
     let liveness = appender.liveness();
     for base in lost {
         liveness.dead_leaf(Lsn::new(base.at), base.share.into());

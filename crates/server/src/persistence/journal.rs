@@ -100,7 +100,7 @@ impl Replaced {
 
     /// Reports the record as dead. `key`: length of the key in bytes.
     #[inline]
-    pub(crate) fn bury(self, key: usize, liveness: &mut Liveness) {
+    pub(crate) fn mark_dead(self, key: usize, liveness: &mut Liveness) {
         liveness.dead(self.address, key, self.value);
     }
 }
@@ -143,7 +143,7 @@ impl Journal {
                 return LogAddress::PENDING;
             }
         };
-        inner.bury(key.bytes.len(), Replaced::of(old));
+        inner.mark_dead(key.bytes.len(), Replaced::of(old));
         stored(address)
     }
 
@@ -168,7 +168,7 @@ impl Journal {
         }
         let (tag, expiry) = (tag_of(entry), entry.expiry());
         let address = inner.appender.set_blob(id, key.bytes, tag, expiry, blob);
-        inner.bury(key.bytes.len(), Replaced::of(old));
+        inner.mark_dead(key.bytes.len(), Replaced::of(old));
         stored(address)
     }
 
@@ -248,7 +248,7 @@ impl Journal {
             return inner.note(id, key, old);
         }
         inner.appender.delete(id, key.bytes);
-        inner.bury(key.bytes.len(), Replaced::of(old));
+        inner.mark_dead(key.bytes.len(), Replaced::of(old));
     }
 }
 
@@ -452,9 +452,9 @@ impl Inner {
         self.mode != Mode::Single
     }
 
-    fn bury(&mut self, key: usize, replaced: Option<Replaced>) {
+    fn mark_dead(&mut self, key: usize, replaced: Option<Replaced>) {
         if let Some(old) = replaced {
-            old.bury(key, self.appender.liveness());
+            old.mark_dead(key, self.appender.liveness());
         }
     }
 }

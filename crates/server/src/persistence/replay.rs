@@ -313,7 +313,7 @@ impl Loader {
         let new = new.of(type_of(tag)).expiry(expiry).used(self.now);
         guard.write(key, new, |_, old| {
             if let Some(old) = Replaced::of(old) {
-                old.bury(key.bytes.len(), liveness);
+                old.mark_dead(key.bytes.len(), liveness);
             }
             record.address().map(stored)
         });
@@ -413,7 +413,7 @@ fn note(fact: &AtomicBool) {
 fn note_dead(guard: &mut Guard<'_>, key: Key<'_>, liveness: &mut Liveness) {
     let old = guard.find(key).and_then(|entry| entry.overwritten());
     if let Some(old) = Replaced::of(old) {
-        old.bury(key.bytes.len(), liveness);
+        old.mark_dead(key.bytes.len(), liveness);
     }
 }
 

@@ -16,7 +16,7 @@ use keyspace::{Guard, Key, LogAddress, Overwritten};
 use super::trees::with_value;
 use super::{Held, Inner, Journal, Mode, Replaced, stored, tag_of};
 use crate::limits::{JOURNAL_BATCH_BYTES, JOURNAL_KEEP_BYTES};
-use crate::persistence::instances::{bury, leaf_share};
+use crate::persistence::instances::{leaf_share, mark_dead};
 
 /// One change of a batch.
 pub(super) struct Noted {
@@ -179,7 +179,7 @@ impl Journal {
                 let change = now.next().expect("one record was gathered for each");
                 let (key, liveness) = (change.key(keys), appender.liveness());
                 if let Some(old) = change.replaced() {
-                    old.bury(key.bytes.len(), liveness);
+                    old.mark_dead(key.bytes.len(), liveness);
                 }
                 let Some(address) = address else { return };
                 held.with(self.number(change.id), change.hash, &mut |guard| {
@@ -191,14 +191,14 @@ impl Journal {
                     }
                     // A key that was removed and added again is in the batch twice.
                     if let Some(old) = Replaced::of(entry.overwritten()) {
-                        old.bury(key.bytes.len(), liveness);
+                        old.mark_dead(key.bytes.len(), liveness);
                     }
                     entry.set_log_address(stored(address));
                 });
             });
             rest = later;
         }
-        bury(appender, &lost);
+        mark_dead(appender, &lost);
         changes.clear();
         keys.clear();
         changes.shrink_to(JOURNAL_KEEP_BYTES / size_of::<Noted>());

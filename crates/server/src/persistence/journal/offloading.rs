@@ -6,7 +6,7 @@ use keyspace::{EntryMut, LogAddress, Offloading};
 
 use super::{Journal, Replaced, address_of, stored, tag_of};
 use crate::limits::RELOG_BYTES;
-use crate::persistence::instances::{bury, is_written, write_leaf};
+use crate::persistence::instances::{is_written, mark_dead, write_leaf};
 
 impl Journal {
     /// Reserves space in the log for the records of [`Journal::offloads`], if the log takes records now. No
@@ -105,7 +105,7 @@ impl Journal {
             *left -= bytes;
             Some(write_leaf(appender, id, instance, tag, contents))
         });
-        bury(&mut inner.appender, &lost);
+        mark_dead(&mut inner.appender, &lost);
         if !is_done {
             if needed > inner.appender.window() {
                 return Offloading::Stays;
@@ -123,7 +123,7 @@ impl Journal {
         let (tag, expiry) = (tag_of(view), view.expiry());
         let value = view.value();
         let address = inner.appender.set(id, key, tag, expiry, value.bytes());
-        inner.bury(key.len(), old);
+        inner.mark_dead(key.len(), old);
         stored(address)
     }
 }

@@ -49,7 +49,7 @@ impl Journal {
         let address = with_value(entry, |value| {
             appender.set(id, key.bytes, tag, entry.expiry(), value)
         });
-        inner.bury(key.bytes.len(), Replaced::of(old));
+        inner.mark_dead(key.bytes.len(), Replaced::of(old));
         stored(address)
     }
 
