@@ -5,10 +5,11 @@
 //! the bucket of every key is prefetched; when it is full, a second sweep prefetches the entries. Nothing
 //! here allocates once the vectors have grown.
 
-use keyspace::{INLINE_VALUE_MAX, LargeValue};
+use keyspace::{Database, INLINE_VALUE_MAX, LargeValue};
 use resp::reply::{Protocol, Writer};
 use resp::request::{Outcome, ProtocolError, Span, parse};
 
+use crate::command::Command;
 use crate::command::run::Request;
 use crate::limits::{BACKLOG_STOP_BYTES, OUTPUT_KEEP_BYTES, PREFETCH_KEYS, WINDOW};
 use crate::net::worker::Parsing;
@@ -249,22 +250,8 @@ impl Batch {
                     if let Some(command) = command
                         && command.first_key > 0
                     {
-                        if spans.len() == 2 || command.last_key == command.first_key {
-                            // One key, where nearly all commands have it.
-                            if let Some(span) = spans.get(command.first_key as usize) {
-                                let hash = around.keyspace.hash(span.of(input));
-                                database.prefetch_bucket(hash);
-                                self.hashes.push(hash);
-                            }
-                        } else {
-                            for position in command.key_positions(spans.len()) {
-                                let hash = around.keyspace.hash(spans[position].of(input));
-                                if self.hashes.len() - first_hash < PREFETCH_KEYS {
-                                    database.prefetch_bucket(hash);
-                                }
-                                self.hashes.push(hash);
-                            }
-                        }
+                        let hash = |span: &Span| around.keyspace.hash(span.of(input));
+                        push_hashes(&mut self.hashes, (command, spans), database, hash);
                     }
                     self.requests.push(Request {
                         lane: number,
@@ -315,6 +302,32 @@ impl Batch {
                 }
             }
         }
+    }
+}
+
+/// Hashes the keys of a request and prefetches their buckets.
+#[inline(always)]
+fn push_hashes(
+    hashes: &mut Vec<u64>,
+    (command, spans): (&Command, &[Span]),
+    database: &Database,
+    hash: impl Fn(&Span) -> u64,
+) {
+    if spans.len() == 2 || command.last_key == command.first_key {
+        // One key, where nearly all commands have it.
+        if let Some(span) = spans.get(command.first_key as usize) {
+            let hash = hash(span);
+            database.prefetch_bucket(hash);
+            hashes.push(hash);
+        }
+        return;
+    }
+    for (number, position) in command.key_positions(spans.len()).enumerate() {
+        let hash = hash(&spans[position]);
+        if number < PREFETCH_KEYS {
+            database.prefetch_bucket(hash);
+        }
+        hashes.push(hash);
     }
 }
 

@@ -230,64 +230,9 @@ fn build(
     config_file: Option<PathBuf>,
     cluster: Option<Cluster>,
 ) -> Result<&'static Server, String> {
-    let failed = |error: std::io::Error| format!("cannot start: {error}");
-    let workers = settings.workers();
-    let shards = match settings.int(Setting::Shards) as usize {
-        0 => default_shards(workers, settings.int(Setting::MaxMemory) as usize),
-        shards => shards,
-    };
-    let mut random = [0u8; 48];
-    sys::random::fill(&mut random).map_err(failed)?;
-    let (ids, seed) = random.split_at(40);
-    let (run_id, replication_id) = ids.split_at(20);
-    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let backend = usable_backend(&settings);
-    let poller_name = Poller::new(backend).map_err(failed)?.name();
-    let handles = (0..workers)
-        .map(|_| WorkerHandle::new(table().counters()))
-        .collect::<Result<_, _>>()
-        .map_err(failed)?;
-    let keyspace = Keyspace::new(&Options {
-        databases: settings.int(Setting::Databases) as usize,
-        // The control thread checks memory, one thread writes snapshots, one compacts the log, one serves
-        // HTTP, and some load the data.
-        workers: workers + 4 + LOAD_THREADS.max(workers + REPLAY_EXTRA_THREADS),
-        shards,
-        seed: u64::from_le_bytes(seed.try_into().expect("eight bytes")),
-        ticks: sys::clock::ticks,
-        charge: sys::memory::charge,
-    });
-    keyspace.set_logged(settings.flag(Setting::AppendOnly));
-    let offload = Offload::default();
-    let persistence = Persistence::new(keyspace.databases(), &offload.leaves);
-    let shared = Shared {
-        settings,
-        config_file,
-        keyspace,
-        workers: handles,
-        clients: Clients::default(),
-        logins: Logins::default(),
-        pause: Pause::default(),
-        waits: WaitNumbers::default(),
-        deadlines: AtomicUsize::new(0),
-        latency: Mutex::new(LatencyMonitor::default()),
-        errors: ErrorStats::default(),
-        totals: Totals::default(),
-        memory: Budget::default(),
-        offload,
-        gate: Gate::default(),
-        control: Waker::new().map_err(failed)?,
-        http: Waker::new().map_err(failed)?,
-        shutdown: AtomicBool::new(false),
-        ending: AtomicBool::new(false),
-        failure: OnceLock::new(),
-        active_expire: AtomicBool::new(true),
-        run_id: hexadecimal(run_id),
-        replication_id: hexadecimal(replication_id),
-        started_ms: sys::clock::realtime_ms(),
-        backend,
-        poller_name,
-    };
+    let shared = shared(settings, config_file).map_err(|error| format!("cannot start: {error}"))?;
+    let (workers, shards) = (shared.workers.len(), shared.keyspace.shards());
+    let persistence = Persistence::new(shared.keyspace.databases(), &shared.offload.leaves);
     let observed = Observed {
         pubsub: PubSub::new(shared),
         observers: Observers::new(shards),
@@ -316,6 +261,64 @@ fn build(
     server.note_startup_memory(0);
     server.check_memory(server.persistence.ring_capacity());
     Ok(server)
+}
+
+/// The lowest floor.
+fn shared(settings: Settings, config_file: Option<PathBuf>) -> std::io::Result<Shared> {
+    let workers = settings.workers();
+    let shards = match settings.int(Setting::Shards) as usize {
+        0 => default_shards(workers, settings.int(Setting::MaxMemory) as usize),
+        shards => shards,
+    };
+    let mut random = [0u8; 48];
+    sys::random::fill(&mut random)?;
+    let (ids, seed) = random.split_at(40);
+    let (run_id, replication_id) = ids.split_at(20);
+    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let backend = usable_backend(&settings);
+    let poller_name = Poller::new(backend)?.name();
+    let handles = (0..workers)
+        .map(|_| WorkerHandle::new(table().counters()))
+        .collect::<Result<_, _>>()?;
+    let keyspace = Keyspace::new(&Options {
+        databases: settings.int(Setting::Databases) as usize,
+        // The control thread checks memory, one thread writes snapshots, one compacts the log, one serves
+        // HTTP, and some load the data.
+        workers: workers + 4 + LOAD_THREADS.max(workers + REPLAY_EXTRA_THREADS),
+        shards,
+        seed: u64::from_le_bytes(seed.try_into().expect("eight bytes")),
+        ticks: sys::clock::ticks,
+        charge: sys::memory::charge,
+    });
+    keyspace.set_logged(settings.flag(Setting::AppendOnly));
+    Ok(Shared {
+        settings,
+        config_file,
+        keyspace,
+        workers: handles,
+        clients: Clients::default(),
+        logins: Logins::default(),
+        pause: Pause::default(),
+        waits: WaitNumbers::default(),
+        deadlines: AtomicUsize::new(0),
+        latency: Mutex::new(LatencyMonitor::default()),
+        errors: ErrorStats::default(),
+        totals: Totals::default(),
+        memory: Budget::default(),
+        offload: Offload::default(),
+        gate: Gate::default(),
+        control: Waker::new()?,
+        http: Waker::new()?,
+        shutdown: AtomicBool::new(false),
+        ending: AtomicBool::new(false),
+        failure: OnceLock::new(),
+        active_expire: AtomicBool::new(true),
+        run_id: hexadecimal(run_id),
+        replication_id: hexadecimal(replication_id),
+        started_ms: sys::clock::realtime_ms(),
+        backend,
+        poller_name,
+    })
 }
 
 /// The shards for so many workers: fewer if memory is small, for each shard keeps a little in reserve.

@@ -33,24 +33,34 @@ pub(super) enum Admission {
     /// Never: the server ends, and the connection with it.
     End,
 }
+
+/// The command of a request, or its subcommand, if it exists.
+#[inline(always)]
+fn find(request: &Request, args: &Args<'_>) -> Option<&'static Command> {
+    let command = request.command?;
+    if command.subcommands.is_empty() || args.len() == 1 {
+        return Some(command);
+    }
+    command.subcommand(args.get(1))
+}
+
+/// Refuses a request for a command that does not exist.
+#[cold]
+fn refuse_unknown(request: &Request, args: &Args<'_>) -> Admission {
+    match request.command {
+        Some(command) => Admission::Refuse(None, unknown_subcommand(command, args)),
+        None if args.is(0, "post") || args.is(0, "host:") => Admission::HangUp,
+        None => Admission::Refuse(None, unknown_command(args)),
+    }
+}
+
 /// Decides whether a request may run, in the order in which Redis checks.
 #[inline]
 pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -> Admission {
     let (server, session, now) = (context.server, &*context.session, context.store.now);
-    let Some(mut command) = request.command else {
-        let is_http = args.is(0, "post") || args.is(0, "host:");
-        return if is_http {
-            Admission::HangUp
-        } else {
-            Admission::Refuse(None, unknown_command(args))
-        };
+    let Some(command) = find(request, args) else {
+        return refuse_unknown(request, args);
     };
-    if !command.subcommands.is_empty() && args.len() > 1 {
-        match command.subcommand(args.get(1)) {
-            Some(sub) => command = sub,
-            None => return Admission::Refuse(None, unknown_subcommand(command, args)),
-        }
-    }
     let refuse = |failure| Admission::Refuse(Some(command), failure);
     if !command.takes(args.len()) {
         return refuse(Failure::wrong_arity(&command.full_name));
