@@ -1,9 +1,8 @@
-//! Files, as whoever keeps data needs them: positioned reads and writes, durability spelled out, and
-//! nothing else.
+//! Files for databases: positioned reads and writes, and explicit durability.
 //!
-//! [`Files`] and [`File`] are the one seam between the log and a disk. [`Disk`] is the real thing. `Faulty` is
-//! the same with failures on demand; builds for production lack it. The log's tests have one that forgets what
-//! was not synced. What a caller may rely on:
+//! [`Files`] and [`File`] are the one seam between the log and a disk. [`Disk`] is the real disk. `Faulty`
+//! adds failures on demand; builds for production lack it. The log's tests have a disk that forgets unsynced
+//! bytes. A caller may rely on this:
 //!
 //! 1. Bytes are durable after [`File::sync_data`] returned well, not before, and in no order.
 //! 2. A name (after `create`, `rename`, `link`, `unlink`) is durable after [`Files::sync_dir`] of its

@@ -116,8 +116,8 @@ pub(super) fn info(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// The fields of INFO's default sections whose values are numbers. A field of two sections has the value of the
-/// first.
+/// The fields of INFO's default sections whose values are numbers. A field of two sections has the value of
+/// the first.
 pub(crate) fn numbers(view: &Overview<'_>) -> HashMap<String, f64> {
     let mut report = Report::new();
     for section in SECTIONS.iter().filter(|section| section.by_default) {

@@ -1,5 +1,5 @@
-//! The backlog of a connection: output that the socket did not take yet. It consists of bytes, large values by
-//! reference, and parts of files.
+//! The backlog of a connection: output that the socket did not take yet. It consists of bytes, large values
+//! by reference, and parts of files.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
