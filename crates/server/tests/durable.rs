@@ -145,7 +145,7 @@ fn scores_request(random: &mut fastrand::Rng) -> String {
     let key = |random: &mut fastrand::Rng| format!("scores:{}", random.u32(..10));
     let (one, two) = (key(random), key(random));
     let (number, score) = (random.u32(..400), f64::from(random.i32(-200..200)) / 4.0);
-    match random.u32(..29) {
+    match random.u32(..32) {
         0..5 => format!(
             "ZADD {one} {score} {number} {} member:{number}",
             random.u32(..9)
@@ -177,6 +177,9 @@ fn scores_request(random: &mut fastrand::Rng) -> String {
         25 => format!("GEOADD places:{one} {score} {} {number}", score / 2.0),
         26 => format!("GEOSEARCHSTORE {two} places:{one} FROMLONLAT 1 2 BYRADIUS 2000 km"),
         27 => format!("GEORADIUS places:{one} 3 4 3000 km STORE {two}"),
+        28 => format!("BZPOPMIN {one} {two} 0.001"),
+        29 => format!("BZPOPMAX {one} 0.001"),
+        30 => format!("BZMPOP 0.001 2 {one} {two} MIN COUNT 2"),
         _ => format!("GEORADIUSBYMEMBER places:{one} {number} 3000 km STOREDIST {two}"),
     }
 }

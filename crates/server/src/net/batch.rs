@@ -5,11 +5,10 @@
 //! the bucket of every key is prefetched; when it is full, a second sweep prefetches the entries. Nothing
 //! here allocates once the vectors have grown.
 
-use keyspace::{Database, INLINE_VALUE_MAX, LargeValue};
+use keyspace::{INLINE_VALUE_MAX, LargeValue};
 use resp::reply::{Protocol, Writer};
 use resp::request::{Outcome, ProtocolError, Span, parse};
 
-use crate::command::Command;
 use crate::command::run::Request;
 use crate::limits::{BACKLOG_STOP_BYTES, OUTPUT_KEEP_BYTES, PREFETCH_KEYS, WINDOW};
 use crate::net::worker::Parsing;
@@ -36,7 +35,7 @@ pub(crate) struct Lane {
     pub(crate) output_until: usize,
     /// No more of its requests run in this group: the connection ends, or they have to wait.
     pub(crate) stopped: bool,
-    /// Protocol error after the last request.
+    /// What was wrong behind the last request.
     pub(crate) error: Option<ProtocolError>,
     /// Its last window came from a buffer that is large enough to be a large value's.
     pub(crate) large: bool,
@@ -92,7 +91,7 @@ impl Lane {
             match LargeValue::try_unwrap(buffer) {
                 Ok(large) => *pending = large.into_buffer(),
                 Err(value) => {
-                    // It is a value now; the bytes after the request stay.
+                    // It is a value now; what is behind the request stays.
                     *pending = value.buffer()[self.at..].to_vec();
                     self.at = 0;
                 }
@@ -161,8 +160,8 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Adds a lane for input that a connection has sent before. A connection may be added twice in a turn, by
-    /// a message and by its socket: two lanes would run its requests twice.
+    /// Lets a connection go on with what it has sent before. It may have been told so already in this turn,
+    /// by a message and by its socket: two lanes would run its requests twice.
     pub(crate) fn add_pending(&mut self, token: u64) {
         let is_pending =
             |lane: &Lane| lane.token == token && matches!(lane.source, Source::Pending);
@@ -250,8 +249,22 @@ impl Batch {
                     if let Some(command) = command
                         && command.first_key > 0
                     {
-                        let hash = |span: &Span| around.keyspace.hash(span.of(input));
-                        push_hashes(&mut self.hashes, (command, spans), database, hash);
+                        if spans.len() == 2 || command.last_key == command.first_key {
+                            // One key, where nearly all commands have it.
+                            if let Some(span) = spans.get(command.first_key as usize) {
+                                let hash = around.keyspace.hash(span.of(input));
+                                database.prefetch_bucket(hash);
+                                self.hashes.push(hash);
+                            }
+                        } else {
+                            for position in command.key_positions(spans.len()) {
+                                let hash = around.keyspace.hash(spans[position].of(input));
+                                if self.hashes.len() - first_hash < PREFETCH_KEYS {
+                                    database.prefetch_bucket(hash);
+                                }
+                                self.hashes.push(hash);
+                            }
+                        }
                     }
                     self.requests.push(Request {
                         lane: number,
@@ -264,7 +277,7 @@ impl Batch {
                         command,
                     });
                     if !limits.authenticated {
-                        // Input after AUTH is parsed with the limits of a logged-in client.
+                        // What follows AUTH is parsed with the limits that AUTH earned.
                         return false;
                     }
                 }
@@ -302,32 +315,6 @@ impl Batch {
                 }
             }
         }
-    }
-}
-
-/// Hashes the keys of a request and prefetches their buckets.
-#[inline(always)]
-fn push_hashes(
-    hashes: &mut Vec<u64>,
-    (command, spans): (&Command, &[Span]),
-    database: &Database,
-    hash: impl Fn(&Span) -> u64,
-) {
-    if spans.len() == 2 || command.last_key == command.first_key {
-        // One key, where nearly all commands have it.
-        if let Some(span) = spans.get(command.first_key as usize) {
-            let hash = hash(span);
-            database.prefetch_bucket(hash);
-            hashes.push(hash);
-        }
-        return;
-    }
-    for (number, position) in command.key_positions(spans.len()).enumerate() {
-        let hash = hash(&spans[position]);
-        if number < PREFETCH_KEYS {
-            database.prefetch_bucket(hash);
-        }
-        hashes.push(hash);
     }
 }
 
