@@ -56,7 +56,8 @@ impl Engine {
     /// wait too long.
     pub(crate) fn turn_here(&self) -> bool {
         let takes = Duration::from_nanos(self.counters.sync_ns.load(Ordering::Relaxed));
-        let is_little = self.ring.tail() - self.ring.head() <= PIECE;
+        // Between the two reads other threads may append records and write them.
+        let is_little = self.ring.tail().saturating_sub(self.ring.head()) <= PIECE;
         let is_meant = self.policy() == SyncPolicy::Always && self.options.background;
         if !is_meant || !is_little || takes > SYNC_HERE {
             return false;
