@@ -195,10 +195,13 @@ impl Log {
         let counters = &self.engine.counters;
         let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let (blobs, blob_bytes) = self.engine.blobs.totals();
+        // In this order, because all of them grow meanwhile: none is beyond the next.
+        let (durable, written) = (self.engine.durable(), self.engine.written());
+        let tail = self.engine.tail().max(written);
         Status {
-            tail: self.engine.tail(),
-            written: self.engine.written(),
-            durable: self.engine.durable(),
+            tail,
+            written,
+            durable,
             refusal: self.engine.refusal(),
             segments: map.segments.len(),
             disk_bytes: map

@@ -42,7 +42,7 @@ pub struct Slowest {
 /// The state of a log at one moment, for INFO.
 #[derive(Clone, Debug)]
 pub struct Status {
-    /// The position of the next record.
+    /// The position of the next record. `durable` is not beyond `written`, which is not beyond this.
     pub tail: Lsn,
     /// Everything below is in a file.
     pub written: Lsn,
