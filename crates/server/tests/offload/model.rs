@@ -36,11 +36,35 @@ fn value(number: u64, len: usize) -> Vec<u8> {
     unit.bytes().cycle().take(len).collect()
 }
 
+fn words(words: &[&[u8]]) -> Vec<Vec<u8>> {
+    words.iter().map(|word| word.to_vec()).collect()
+}
+
 impl Model {
     fn get(&self, key: &str) -> Value {
         self.keys
             .get(key)
             .map_or(Value::NullBulk, |entry| bulk(&entry.value))
+    }
+
+    /// A request that reads, with its reply.
+    fn read(&self, kind: u32, names: [&String; 3]) -> (Vec<Vec<u8>>, Value) {
+        let [one, two, three] = names.map(String::as_bytes);
+        match kind {
+            0..30 => (words(&[b"GET", one]), self.get(names[0])),
+            76..86 => {
+                let replies = names.map(|key| self.get(key));
+                (
+                    words(&[b"MGET", one, two, three]),
+                    Value::Array(replies.to_vec()),
+                )
+            }
+            _ => {
+                let entry = self.keys.get(names[0]);
+                let len = entry.map_or(0, |entry| entry.value.len());
+                (words(&[b"STRLEN", one]), Value::Int(len as i64))
+            }
+        }
     }
 
     /// Makes up a request and does it. Returns it with its reply.
@@ -51,10 +75,9 @@ impl Model {
             format!("key:{}", (skewed * keys as f64) as usize)
         };
         let (one, two, three) = (name(), name(), name());
-        let words = |words: &[&[u8]]| words.iter().map(|word| word.to_vec()).collect::<Vec<_>>();
         let key = one.as_bytes();
         match random.u32(..100) {
-            0..30 => (words(&[b"GET", key]), self.get(&one)),
+            kind @ (0..30 | 76..86 | 94..96) => self.read(kind, [&one, &two, &three]),
             30..55 => {
                 let value = value(random.u64(..), random.usize(1..LONGEST));
                 let request = words(&[b"SET", key, &value]);
@@ -79,11 +102,6 @@ impl Model {
                 let request = words(&[b"EXPIRE", key, b"100000"]);
                 (request, Value::Int(i64::from(there)))
             }
-            76..86 => {
-                let request = words(&[b"MGET", key, two.as_bytes(), three.as_bytes()]);
-                let replies = [&one, &two, &three].map(|key| self.get(key));
-                (request, Value::Array(replies.to_vec()))
-            }
             86..90 => {
                 let request = words(&[b"RENAME", key, two.as_bytes()]);
                 match self.keys.remove(&one) {
@@ -103,11 +121,6 @@ impl Model {
                 entry.value.resize(len, 0);
                 entry.value[offset..offset + part.len()].copy_from_slice(&part);
                 (request, Value::Int(len as i64))
-            }
-            94..96 => {
-                let entry = self.keys.get(&one);
-                let len = entry.map_or(0, |entry| entry.value.len());
-                (words(&[b"STRLEN", key]), Value::Int(len as i64))
             }
             96..98 => {
                 let reply = self.get(&one);
