@@ -98,6 +98,12 @@ impl<'c> Reply<'c> {
         }
     }
 
+    /// Writes a name and an integer of a map.
+    pub(crate) fn named_integer(&mut self, name: &str, number: i64) {
+        self.bulk(name.as_bytes());
+        self.integer(number);
+    }
+
     /// Current position, for [`Reply::take_back`].
     #[inline]
     pub(crate) fn mark(&self) -> Mark {

@@ -164,10 +164,8 @@ pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     reply.bulk(b"redis");
     reply.bulk(b"version");
     reply.bulk(REDIS_VERSION.as_bytes());
-    reply.bulk(b"proto");
-    reply.integer(session.protocol_number().into());
-    reply.bulk(b"id");
-    reply.integer(session.client.id as i64);
+    reply.named_integer("proto", session.protocol_number().into());
+    reply.named_integer("id", session.client.id as i64);
     reply.bulk(b"mode");
     reply.bulk(server.mode().as_bytes());
     reply.bulk(b"role");

@@ -223,8 +223,7 @@ pub(super) fn info(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     reply.bulk(b"flags");
     reply.set(flags.len());
     flags.iter().for_each(|flag| reply.bulk(flag.as_bytes()));
-    reply.bulk(b"redirect");
-    reply.integer(client.redirection());
+    reply.named_integer("redirect", client.redirection());
     reply.bulk(b"prefixes");
     let prefixes = &context.session.prefixes;
     reply.array(prefixes.len());

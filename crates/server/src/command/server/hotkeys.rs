@@ -248,32 +248,23 @@ fn tell(context: &mut Context<'_>, report: &Report) {
     let reply = &mut context.reply;
     reply.array(1);
     reply.map(7 + 3 * usize::from(asked.cpu) + 2 * usize::from(asked.net));
-    reply.bulk(b"tracking-active");
-    reply.integer(i64::from(report.is_active));
-    reply.bulk(b"sample-ratio");
-    reply.integer(asked.sample_ratio);
+    reply.named_integer("tracking-active", i64::from(report.is_active));
+    reply.named_integer("sample-ratio", asked.sample_ratio);
     reply.bulk(b"selected-slots");
     reply.array(1);
     reply.array(2);
     reply.integer(0);
     reply.integer(LAST_SLOT);
-    reply.bulk(b"all-commands-all-slots-us");
-    reply.integer(number(totals.commands_us));
-    reply.bulk(b"net-bytes-all-commands-all-slots");
-    reply.integer(number(totals.net_bytes));
-    reply.bulk(b"collection-start-time-unix-ms");
-    reply.integer(report.began_ms);
-    reply.bulk(b"collection-duration-ms");
-    reply.integer(report.duration_ms);
+    reply.named_integer("all-commands-all-slots-us", number(totals.commands_us));
+    reply.named_integer("net-bytes-all-commands-all-slots", number(totals.net_bytes));
+    reply.named_integer("collection-start-time-unix-ms", report.began_ms);
+    reply.named_integer("collection-duration-ms", report.duration_ms);
     if asked.cpu {
-        reply.bulk(b"total-cpu-time-user-ms");
-        reply.integer(number(totals.user_ms));
-        reply.bulk(b"total-cpu-time-sys-ms");
-        reply.integer(number(totals.system_ms));
+        reply.named_integer("total-cpu-time-user-ms", number(totals.user_ms));
+        reply.named_integer("total-cpu-time-sys-ms", number(totals.system_ms));
     }
     if asked.net {
-        reply.bulk(b"total-net-bytes");
-        reply.integer(number(report.key_bytes));
+        reply.named_integer("total-net-bytes", number(report.key_bytes));
     }
     for (name, is_asked, keys) in [
         (&b"by-cpu-time-us"[..], asked.cpu, &report.by_cpu),
@@ -331,15 +322,12 @@ fn top(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         reply.map(5);
         reply.bulk(b"key");
         reply.bulk(&hot.key);
-        reply.bulk(b"db");
-        reply.integer(hot.db as i64);
+        reply.named_integer("db", hot.db as i64);
         reply.bulk(b"command");
         let command = table().by_id(hot.command);
         reply.bulk(command.map_or("", |command| &command.full_name).as_bytes());
-        reply.bulk(b"ops_per_sec");
-        reply.integer(hot.rates.operations_per_s.round() as i64);
-        reply.bulk(b"bytes_per_sec");
-        reply.integer(hot.rates.bytes_per_s.round() as i64);
+        reply.named_integer("ops_per_sec", hot.rates.operations_per_s.round() as i64);
+        reply.named_integer("bytes_per_sec", hot.rates.bytes_per_s.round() as i64);
     }
     Ok(Next::Done)
 }

@@ -134,12 +134,9 @@ fn big_keys(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         reply.map(4);
         reply.bulk(b"key");
         reply.bulk(&big.key);
-        reply.bulk(b"db");
-        reply.integer(big.db as i64);
-        reply.bulk(b"bytes");
-        reply.integer(big.size.bytes() as i64);
-        reply.bulk(b"on_disk");
-        reply.integer(big.size.disk as i64);
+        reply.named_integer("db", big.db as i64);
+        reply.named_integer("bytes", big.size.bytes() as i64);
+        reply.named_integer("on_disk", big.size.disk as i64);
     }
     Ok(Next::Done)
 }
@@ -216,12 +213,10 @@ fn tell(context: &mut Context<'_>, prefixes: &Prefixes, most: usize) {
     } else {
         b"running"
     });
-    reply.bulk(b"milliseconds");
-    reply.integer((until_ms - prefixes.began_ms).max(0));
+    reply.named_integer("milliseconds", (until_ms - prefixes.began_ms).max(0));
     reply.bulk(b"separator");
     reply.bulk(&prefixes.rule.separator);
-    reply.bulk(b"depth");
-    reply.integer(prefixes.rule.depth as i64);
+    reply.named_integer("depth", prefixes.rule.depth as i64);
     for (name, prefix) in [
         (&b"total"[..], prefixes.total),
         (b"without_separator", prefixes.without),

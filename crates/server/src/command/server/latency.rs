@@ -326,8 +326,7 @@ fn histogram(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         let buckets = doubling_buckets(&times);
         context.reply.bulk(command.full_name.as_bytes());
         context.reply.map(2);
-        context.reply.bulk(b"calls");
-        context.reply.integer(times.calls() as i64);
+        context.reply.named_integer("calls", times.calls() as i64);
         context.reply.bulk(b"histogram_usec");
         context.reply.map(buckets.len());
         for (bound_us, calls) in buckets {

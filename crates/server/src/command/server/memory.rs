@@ -127,16 +127,11 @@ fn stats(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
             Figure::Ratio(ratio) => reply.double(ratio),
             Figure::Database(overhead, entries) => {
                 reply.map(5);
-                reply.bulk(b"entries");
-                reply.integer(entries as i64);
-                reply.bulk(b"slack");
-                reply.integer(overhead.slack_bytes as i64);
-                reply.bulk(b"overhead.hashtable.main");
-                reply.integer(overhead.index_bytes as i64);
-                reply.bulk(b"overhead.hashtable.expires");
-                reply.integer(overhead.wheel_bytes as i64);
-                reply.bulk(b"overhead.hashtable.slot-to-keys");
-                reply.integer(0);
+                reply.named_integer("entries", entries as i64);
+                reply.named_integer("slack", overhead.slack_bytes as i64);
+                reply.named_integer("overhead.hashtable.main", overhead.index_bytes as i64);
+                reply.named_integer("overhead.hashtable.expires", overhead.wheel_bytes as i64);
+                reply.named_integer("overhead.hashtable.slot-to-keys", 0);
             }
         }
     }
