@@ -42,6 +42,7 @@ use keyspace::collection::Base;
 use keyspace::collection::log::ledger::Ledger as _;
 use keyspace::{COLD_MIN_BYTES, ItemsExpired, LogAddress, Overwritten};
 use parking_lot::{Mutex, RwLock};
+use sys::file::ServerDisk;
 
 use crate::config::{Setting, Settings};
 use crate::limits::{
@@ -72,16 +73,10 @@ use replay::{Loader, Unfinished};
 pub(crate) use switch::{Phase, forget_incomplete};
 pub(crate) use warming::Warming;
 
-/// Type of the log's disk. Builds for tests have simulated faults (DEBUG DISK).
-#[cfg(not(any(debug_assertions, feature = "faults")))]
-type LogDisk = sys::file::Disk;
-#[cfg(any(debug_assertions, feature = "faults"))]
-type LogDisk = sys::file::Faulty;
-
 /// The log and its state.
 pub(crate) struct Persistence {
     /// Disk of the log.
-    pub(crate) disk: Arc<LogDisk>,
+    pub(crate) disk: Arc<ServerDisk>,
     /// Directory of the log; constant while the server runs.
     directory: OnceLock<PathBuf>,
     log: RwLock<Option<Log>>,

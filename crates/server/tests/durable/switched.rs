@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::{ALWAYS, ONE, TWO, digest, random_request, random_transaction, text};
-use crate::support::{self, Client, PATIENCE, Server, Target, Value, info_text as info};
+use crate::support::{self, Client, Server, Target, Value, info_text as info};
 
 /// Waits until the log that was begun has everything, or the one that was ended is forgotten.
 fn wait_until_settled(client: &mut Client, value: &str) {

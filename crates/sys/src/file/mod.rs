@@ -24,3 +24,10 @@ pub use disk::{Disk, file_system_bytes};
 #[cfg(any(debug_assertions, feature = "faults"))]
 pub use faulty::{Faulty, Trouble};
 pub use files::{DIRECT_BLOCK, File, Files, Lock};
+
+/// Disk of a server's log; in builds for tests with failures on demand.
+#[cfg(any(debug_assertions, feature = "faults"))]
+pub type ServerDisk = Faulty;
+/// Disk of a server's log.
+#[cfg(not(any(debug_assertions, feature = "faults")))]
+pub type ServerDisk = Disk;

@@ -73,22 +73,21 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
     if !command.spec.has(flag::NO_AUTH) && !session.is_admitted(|| server.needs_password()) {
         return refuse(failure::NO_AUTH);
     }
-    let control = command.control;
     let mut flags = command.spec.summed_flags();
     let mut needs_data = !command.spec.has(flag::LOADING);
     let is_queued = match &session.transaction {
         None => false,
         Some(_) if command.spec.has(flag::NO_MULTI) => return refuse(failure::NO_MULTI),
         Some(transaction) => {
-            if control == Control::Exec {
+            if command.control == Control::Exec {
                 flags |= transaction.flags;
                 needs_data |= transaction.needs_data;
             }
-            if !control.ends() {
+            if !command.control.ends() {
                 // Every queued request takes memory.
                 flags |= flag::DENYOOM;
             }
-            control.is_queued()
+            command.control.is_queued()
         }
     };
     if let Some(cluster) = &server.cluster
@@ -109,11 +108,9 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
     {
         return admission;
     }
-    if request.bytes as u64 > JOURNAL_VALUE_BYTES
-        && flags & flag::WRITE != 0
-        && server.persistence.is_open()
-    {
-        // It has to fit into one record of the log.
+    // It has to fit into one record of the log.
+    let is_too_long = request.bytes as u64 > JOURNAL_VALUE_BYTES && flags & flag::WRITE != 0;
+    if is_too_long && server.persistence.is_open() {
         return refuse(failure::TOO_LONG);
     }
     if !server.gate.is_open()
@@ -122,7 +119,7 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
         return admission;
     }
     if session.is_subscriber_only() && !command.spec.has(flag::OF_SUBSCRIBERS) {
-        return Admission::Refuse(Some(command), subscriber_only(command));
+        return refuse(subscriber_only(command));
     }
     if server.crowd.any() && may_publish(server, flags) {
         return Admission::Wait(command);
@@ -134,10 +131,9 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
     {
         return Admission::Wait(command);
     }
-    if is_queued {
-        Admission::Queue(command)
-    } else {
-        Admission::Run(command)
+    match is_queued {
+        true => Admission::Queue(command),
+        false => Admission::Run(command),
     }
 }
 
