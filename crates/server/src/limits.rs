@@ -6,7 +6,7 @@
 /// Bytes of the buffer a worker reads into. Shared by all of its connections.
 pub(crate) const SCRATCH_BYTES: usize = 64 * 1024;
 
-/// After so many bytes of input, the requests of the group run before more is read: the input is still in the
+/// Input of a group, bytes, after which its requests run before more is read: the input is still in the
 /// processor's cache.
 pub(crate) const GROUP_BYTES: usize = 16 * 1024;
 
@@ -80,7 +80,7 @@ pub(crate) const READ_IN_STEP_BYTES: usize = 256 * 1024;
 /// Longest value that a command may load from its file: the new value has to fit into one record of the log.
 pub(crate) const JOURNAL_VALUE_BYTES: u64 = 2 << 30;
 
-/// The part of `maxmemory` that stays for everything else when it does: one in so many.
+/// 1/N of `maxmemory` stays for everything else when it does.
 pub(crate) const WARM_SHARE: u64 = 4;
 
 /// Longest slice of a deferred command, nanoseconds; other connections run between two slices.
@@ -96,9 +96,8 @@ pub(crate) const SLICE_KEYS: usize = 128;
 /// Bytes sent to one connection before others have their turn; copying them takes about 100 us.
 pub(crate) const SEND_TURN_BYTES: usize = 256 * 1024;
 
-/// Unsent bytes of one connection at which its requests wait until it has read some: as a part of what all
-/// clients may take, one in so many, within bounds; and the lower bound where clients take more than half of
-/// what they may.
+/// Unsent bytes of one connection at which its requests wait until it has read some: 1/N of the limit of all
+/// clients, within bounds; the lower bound while clients take more than half of their limit.
 pub(crate) const BACKLOG_STOP_SHARE: usize = 16;
 pub(crate) const BACKLOG_STOP_BYTES: usize = 1024 * 1024;
 pub(crate) const BACKLOG_STOP_MOST_BYTES: usize = 16 * 1024 * 1024;
@@ -229,8 +228,8 @@ pub(crate) const EVICTED_KEY_BYTES: usize = 64;
 /// Bytes that a connection takes before it has sent anything.
 pub(crate) const CONNECTION_BYTES: usize = 1024;
 
-/// Bytes that each worker may take before it looks at the limit of memory again, slabs and replies for the
-/// most part: one part in so many of the limit, and within bounds.
+/// Bytes that each worker may take before it checks the limit of memory again, mostly slabs and replies: 1/N
+/// of the limit, within bounds.
 pub(crate) const ROOM_SHARE: i64 = 224;
 pub(crate) const ROOM_BYTES: i64 = 1024 * 1024;
 pub(crate) const LEAST_ROOM_BYTES: i64 = 4 * 1024;
@@ -274,8 +273,8 @@ pub(crate) const TRACKING_GRACE_MS: i64 = 5000;
 /// Milliseconds for which clients are not searched again after a search that found none that may be dropped.
 pub(crate) const CLIENTS_SPARED_MS: i64 = 10;
 
-/// Physical memory beyond what is counted makes the room for data smaller, but not for the first part in so
-/// many of `maxmemory`, and by no more than one part in so many.
+/// Uncounted physical memory reduces the room for data. The first 1/N of `maxmemory` is ignored, and the
+/// reduction is at most 1/M.
 pub(crate) const UNRETURNED_IGNORED_SHARE: i64 = 64;
 pub(crate) const UNRETURNED_MOST_SHARE: i64 = 4;
 
@@ -294,8 +293,7 @@ pub(crate) const FORESEEN_TRIES: usize = 20;
 pub(crate) const PURGE_SHARE: i64 = 16;
 pub(crate) const PURGE_MS: i64 = 10;
 
-/// Free memory that is kept for the next large values: so many bytes, and no more than one part in so many of
-/// `maxmemory`.
+/// Free memory that is kept for the next large values: at most N bytes, and at most 1/M of `maxmemory`.
 pub(crate) const FREE_KEPT_BYTES: i64 = 64 << 20;
 pub(crate) const FREE_KEPT_SHARE: i64 = 64;
 
@@ -316,8 +314,8 @@ pub(crate) const SNAPSHOT_WRITE_BYTES: usize = 1 << 20;
 /// get a tenth of a processor that both want.
 pub(crate) const BACKGROUND_NICE: i32 = 10;
 
-/// While workers are busy all the time, a snapshot rests for so many times as long as it works; unless
-/// writers had to copy more than one part in so many of all memory for it.
+/// While all workers are busy, a snapshot sleeps N times as long as it works, unless copies of writers exceed
+/// 1/M of all memory.
 pub(crate) const SNAPSHOT_REST_SHARE: f64 = 8.0;
 pub(crate) const SNAPSHOT_COPIES_SHARE: usize = 16;
 
@@ -326,8 +324,8 @@ pub(crate) const SNAPSHOT_COPIES_SHARE: usize = 16;
 pub(crate) const WORK_US: u64 = 1000;
 pub(crate) const SNAPSHOT_WORK_US: u64 = 200;
 
-/// Threads that read values for a snapshot that are in the log alone, and bytes of values that they read at a
-/// time: no more than a part of `maxmemory`, one in so many.
+/// Threads that read cold values for a snapshot, and bytes that they read at a time: at most 1/N of
+/// `maxmemory`.
 pub(crate) const SNAPSHOT_READERS: usize = 8;
 pub(crate) const SNAPSHOT_READ_BYTES: u64 = 4 << 20;
 pub(crate) const SNAPSHOT_READ_SHARE: u64 = 64;
@@ -421,7 +419,7 @@ pub(crate) const ERROR_ECHO_BYTES: usize = 128;
 /// apart.
 pub(crate) const JOURNAL_BATCH_BYTES: u64 = 2 << 30;
 
-/// Values of this many bytes are logged in part when a small part of them changes: less than one of so many.
+/// Values of at least N bytes are logged in part when less than 1/M of them changes.
 pub(crate) const PATCH_MIN_BYTES: usize = 4096;
 pub(crate) const PATCH_SHARE: usize = 4;
 
@@ -454,8 +452,7 @@ pub(crate) const RELOG_BYTES: u64 = 256 << 10;
 /// Bytes that a request may append to the log beyond its own: headers of records, an expiry.
 pub(crate) const JOURNAL_REQUEST_BYTES: u64 = 128;
 
-/// The part of a small `maxmemory` that the log's ring takes: one in so many, as long as that is enough for
-/// it to work at all.
+/// 1/N of a small `maxmemory` is taken by the log's ring, but at least the minimum that it needs.
 pub(crate) const LOG_RING_SHARE: u64 = 16;
 pub(crate) const LEAST_LOG_RING_BYTES: usize = 1 << 20;
 pub(crate) const LOG_RING_APPENDER_BYTES: usize = 16 << 10;
@@ -497,7 +494,7 @@ pub(crate) const REPLAY_EXTRA_THREADS: usize = 1;
 /// log that are so large that this may happen to them.
 pub(crate) const REPLAY_FETCHES: usize = 1000;
 
-/// While all workers are busy, warming sleeps so many times as long as it works.
+/// While all workers are busy, warming sleeps N times as long as it works.
 pub(crate) const WARMING_SHARE: f64 = 8.0;
 
 /// Batches of records after which a replay tries again to let values leave memory that came before, if none
@@ -563,7 +560,7 @@ pub(crate) const BROWSE_VALUE_BYTES: usize = 128;
 pub(crate) const KEY_SCAN_NS: u64 = 300_000;
 pub(crate) const KEY_SCAN_ASKED_NS: u64 = 5_000_000;
 
-/// With so many keys or fewer a command that asks for the biggest looks at all of them.
+/// Up to N keys, BIGKEYS looks at all of them.
 pub(crate) const KEY_SCAN_AT_ONCE: usize = 1000;
 
 /// Keys of that walk looked at under one lock.

@@ -1,5 +1,5 @@
-//! What commands have in common that wait for elements of lists or members of sorted sets. How a wait goes is
-//! in [`super::park`].
+//! Common part of commands that wait for elements of lists or members of sorted sets. Waits are in
+//! [`super::park`].
 
 use keyspace::collection::any::Collection;
 use keyspace::{Key, Kind};

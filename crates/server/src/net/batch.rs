@@ -35,7 +35,7 @@ pub(crate) struct Lane {
     pub(crate) output_until: usize,
     /// No more of its requests run in this group: the connection ends, or they have to wait.
     pub(crate) stopped: bool,
-    /// What was wrong behind the last request.
+    /// Protocol error after the last request.
     pub(crate) error: Option<ProtocolError>,
     /// Its last window came from a buffer that is large enough to be a large value's.
     pub(crate) large: bool,
@@ -91,7 +91,7 @@ impl Lane {
             match LargeValue::try_unwrap(buffer) {
                 Ok(large) => *pending = large.into_buffer(),
                 Err(value) => {
-                    // It is a value now; what is behind the request stays.
+                    // It is a value now; the bytes after the request stay.
                     *pending = value.buffer()[self.at..].to_vec();
                     self.at = 0;
                 }
@@ -160,8 +160,8 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Lets a connection go on with what it has sent before. It may have been told so already in this turn,
-    /// by a message and by its socket: two lanes would run its requests twice.
+    /// Adds a lane for input that a connection has sent before. A connection may be added twice in a turn, by
+    /// a message and by its socket: two lanes would run its requests twice.
     pub(crate) fn add_pending(&mut self, token: u64) {
         let is_pending =
             |lane: &Lane| lane.token == token && matches!(lane.source, Source::Pending);
@@ -277,7 +277,7 @@ impl Batch {
                         command,
                     });
                     if !limits.authenticated {
-                        // What follows AUTH is parsed with the limits that AUTH earned.
+                        // Input after AUTH is parsed with the limits of a logged-in client.
                         return false;
                     }
                 }

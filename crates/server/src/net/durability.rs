@@ -20,8 +20,8 @@ impl Worker {
         if let Some(journal) = &self.journal {
             let bytes = |request: &Request| request.bytes as u64 + JOURNAL_REQUEST_BYTES;
             let bytes = requests.iter().map(bytes).sum();
-            // Once the gate says that writes are refused, it is the gate that decides about them: no worker
-            // goes on without room because another one has just seen that there is some.
+            // While the gate refuses writes, only the gate decides: a worker without room does not continue
+            // because another worker has just found room.
             while journal.ensure(bytes).is_err() && !self.server.follow_refusal() {}
             if self.server.gate.has(Closed::LogRefuses) && self.server.follow_refusal() {
                 journal.ensure_for_removal(bytes);

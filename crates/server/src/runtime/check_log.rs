@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0 | the log is whole, maybe because it was mended |
 //! | 1 | it is damaged |
-//! | 2 | nobody can tell: there is no log, a server uses it, or the disk refuses |
+//! | 2 | unknown: there is no log, a server uses it, or the disk refuses |
 //!
 //! Checking and repairing is done by the crate `ferrite_log`.
 

@@ -1,12 +1,11 @@
-//! A disk with trouble, for whoever wants to see what becomes of it: the same files as [`Disk`], until
-//! something is to fail.
+//! A disk with failures on demand, for tests of running programs: the files of [`Disk`], until a failure is
+//! switched on. Builds for production lack it.
 //!
-//! What cannot be had from a real disk on demand can be had here, in a program that runs: a write or a sync
-//! that fails, no space, and a process whose end is a loss of power ([`Trouble::Volatile`]). Of names nothing
-//! is held back: they are durable at once.
+//! Its failures: a write or a sync fails, there is no space, or the end of the process is a loss of power
+//! ([`Trouble::Volatile`]). Names are not held back: they are durable at once.
 //!
-//! Invariant: bytes that are held back belong to a file, not to whoever wrote them, so everybody who has it
-//! open sees them.
+//! Invariant: bytes that are held back belong to a file, not to its writer: every reader of the file sees
+//! them.
 
 use std::collections::HashMap;
 use std::io;
@@ -25,7 +24,7 @@ use crate::ring::file::Places;
 pub enum Trouble {
     /// Nothing.
     None = 0,
-    /// What was written and not synced is lost when the process ends, however it ends.
+    /// Unsynced bytes are lost at any end of the process.
     Volatile = 1,
     /// Writes fail.
     Writes = 2,

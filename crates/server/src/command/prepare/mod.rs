@@ -430,7 +430,7 @@ fn offload_all(store: &mut Store<'_>, db: usize, command: &Command, args: &Args<
     }
 }
 
-/// What a request needs of collections.
+/// Needs of a request on collections.
 fn needs_of<'a>(command: &Command, args: &'a Args<'a>, in_transaction: bool) -> Needs<'a> {
     Needs {
         items: command.spec.items,
