@@ -8,20 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
-use support::{Server, Target};
+use support::{Server, Target, check_log};
 
 const LOGGED: Target = Target::Logged { threads: 1 };
 
 /// What the program says about a log, with its exit code. Names of directories and numbers that depend on the
 /// machine are replaced.
 fn tell(flag: &str, directory: &Path) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_ferrite-server"))
-        .arg(flag)
-        .arg(directory)
-        .output()
-        .expect("cargo has built it");
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8(text).expect("it writes UTF-8");
+    let (text, code) = check_log(flag, directory);
     let text = text.replace(&directory.display().to_string(), "DIR");
     let mut result = String::new();
     for (pattern, name) in [
@@ -33,7 +27,7 @@ fn tell(flag: &str, directory: &Path) -> String {
         let before = if result.is_empty() { &text } else { &result };
         result = pattern.replace_all(before, name).into_owned();
     }
-    let code = output.status.code().expect("it ended by itself");
+    let code = code.expect("it ended by itself");
     format!("{result}code {code}\n")
 }
 

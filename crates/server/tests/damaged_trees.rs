@@ -8,10 +8,9 @@ use crate::support;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use rustix::process::Signal;
-use support::{Client, Server, Target, Value, ok};
+use support::{Client, Server, Target, Value, check_log, ok};
 
 const LOGGED: Target = Target::Synced { threads: 1 };
 const FIELDS: usize = 300;
@@ -113,17 +112,6 @@ fn stopped() -> Server {
     server
 }
 
-fn tell(flag: &str, server: &Server) -> (String, Option<i32>) {
-    let output = Command::new(env!("CARGO_BIN_EXE_ferrite-server"))
-        .arg(flag)
-        .arg(log_of(server))
-        .output()
-        .expect("cargo has built it");
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8(text).expect("it writes UTF-8");
-    (text, output.status.code())
-}
-
 fn root(server: &Server) -> &str {
     server.dir().to_str().expect("a path of UTF-8")
 }
@@ -138,10 +126,10 @@ fn refusal(server: &Server) -> String {
 
 /// Mends the log; what is said about it contains `wanted`.
 fn mend(server: &Server, wanted: &str) {
-    let (told, code) = tell("--repair-log", server);
+    let (told, code) = check_log("--repair-log", &log_of(server));
     assert_eq!(code, Some(0), "{told}");
     assert!(told.contains(wanted), "{wanted}: {told}");
-    let (again, code) = tell("--check-log", server);
+    let (again, code) = check_log("--check-log", &log_of(server));
     assert_eq!(code, Some(0), "{again}");
 }
 
@@ -215,7 +203,7 @@ fn a_leaf_of_which_nothing_is_left_is_missed_by_the_start_and_a_repair_deletes_i
         let wanted = "cannot load the log: these keys lack parts: \"first\" in database 3; \
                       ferrite-server --repair-log deletes them";
         assert!(refused.contains(wanted), "{refused}");
-        let (told, code) = tell("--check-log", &server);
+        let (told, code) = check_log("--check-log", &log_of(&server));
         assert_eq!(code, Some(1), "{told}");
         let wanted = "a start has found 1 collections that have lost records";
         assert!(told.contains(wanted), "{told}");
@@ -281,7 +269,7 @@ fn a_log_that_ends_inside_a_leaf_has_what_was_before() {
     let leaves = segment.of_instances(LEAF);
     assert!(leaves.len() > 2, "{leaves:?}");
     cut(&segment.path, leaves[leaves.len() - 1]);
-    let (told, code) = tell("--check-log", &server);
+    let (told, code) = check_log("--check-log", &log_of(&server));
     assert_eq!(code, Some(0), "{told}");
     assert!(told.contains("torn: the log ends at"), "{told}");
     let again = Server::start(LOGGED, &["--dir", root(&server)]);

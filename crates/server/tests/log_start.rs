@@ -4,11 +4,10 @@
 use crate::support;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value, info as figure};
+use support::{Client, PATIENCE, Server, Target, Value, check_log as check, info as figure};
 
 const LOGGED: Target = Target::Logged { threads: 1 };
 /// Bytes of a segment, and of a value of which a hundred fill one.
@@ -54,17 +53,6 @@ fn compact(client: &mut Client) {
 
 fn log_of(server: &Server) -> PathBuf {
     server.dir().join("appendonlydir")
-}
-
-fn check(flag: &str, directory: &Path) -> (String, Option<i32>) {
-    let output = Command::new(env!("CARGO_BIN_EXE_ferrite-server"))
-        .arg(flag)
-        .arg(directory)
-        .output()
-        .expect("cargo has built it");
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8(text).expect("it writes UTF-8");
-    (text, output.status.code())
 }
 
 /// A log in which the change of a part of a value stands in front of the value, and behind an older one whose

@@ -12,6 +12,7 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -59,6 +60,18 @@ pub(crate) fn remove_data(directory: &Path) {
     }
     // A directory left behind harms no later run: no name is used twice.
     let _ = fs::remove_dir_all(directory);
+}
+
+/// Output and exit code of the program with `--check-log` or `--repair-log`.
+pub(crate) fn check_log(flag: &str, directory: &Path) -> (String, Option<i32>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_ferrite-server"))
+        .arg(flag)
+        .arg(directory)
+        .output()
+        .expect("cargo has built it");
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8(text).expect("it writes UTF-8");
+    (text, output.status.code())
 }
 
 /// A field of INFO.
