@@ -165,6 +165,10 @@ pub(crate) const TRACKING_EVICTIONS: usize = 100;
 /// no more.
 pub(crate) const UNREAD_PART_BYTES: usize = 512 * 1024;
 
+/// How long a client may leave so much unread of a reply that keeps memory, or space on the disk, from being
+/// given back, while there is none left.
+pub(crate) const UNREAD_WORK_MS: i64 = 5_000;
+
 /// Unsent bytes of a connection from which on it is not told any more which keys have changed, but in the end
 /// that all have.
 pub(crate) const UNREAD_NEWS_BYTES: usize = 1024 * 1024;
@@ -430,6 +434,13 @@ pub(crate) const JOURNAL_KEEP_BYTES: usize = 256 << 10;
 /// read on the spot.
 pub(crate) const FETCH_THREADS: usize = 8;
 pub(crate) const FETCH_TRIES: u32 = 8;
+
+/// Threads that read cold leaves ahead of walks through collections, leaves and bytes of their records that are
+/// read ahead of one, and how many of them a thread reads at once.
+pub(crate) const WALK_READERS: usize = 8;
+pub(crate) const WALK_AHEAD: usize = 64;
+pub(crate) const WALK_AHEAD_BYTES: u32 = 128 * 1024;
+pub(crate) const WALK_READS: usize = 16;
 
 /// Leaves of one tree that are read at once for a command; one that needs more waits again.
 pub(crate) const LEAVES_PER_FETCH: usize = 8192;

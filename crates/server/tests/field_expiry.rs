@@ -180,16 +180,31 @@ fn fill(client: &mut Client, key: &str, count: usize) {
     }
 }
 
-/// Lets all of them expire at one time.
-fn expire_all(client: &mut Client, key: &str, count: usize, at: i64) {
+/// Makes a hash of so many fields that all expire at one time, which has not come. Returns it.
+fn fill_expiring(client: &mut Client, key: &str, count: usize) -> i64 {
+    for seconds in [2, 8, 32, 128] {
+        fill(client, key, count);
+        let at = now_ms() + seconds * 1000;
+        if expire_all(client, key, count, at) && now_ms() < at {
+            return at;
+        }
+        // Some of them have expired already: the machine is busy.
+    }
+    panic!("{count} fields did not get an expiry within two minutes");
+}
+
+/// Lets so many fields expire at one time. Whether all of them got it.
+fn expire_all(client: &mut Client, key: &str, count: usize, at: i64) -> bool {
+    let mut are_all = true;
     for first in (0..count).step_by(1000) {
         let mut request = ["HPEXPIREAT", key, &at.to_string(), "FIELDS", "1000"]
             .map(str::to_owned)
             .to_vec();
         request.extend((first..first + 1000).map(|number| format!("field:{number}")));
         let done = array(client.call(&request).expect("a reply"));
-        assert!(done.iter().all(|done| *done == Value::Int(1)));
+        are_all &= done.iter().all(|done| *done == Value::Int(1));
     }
+    are_all
 }
 
 #[test]
@@ -200,12 +215,11 @@ fn a_hundred_thousand_fields_expire_at_once() {
     // Nobody asks for them: they go by themselves, and others are answered meanwhile.
     fill(&mut client, "h", COUNT);
     let before = info(&mut client, "used_memory");
-    let at = now_ms() + 2_000;
-    expire_all(&mut client, "h", COUNT, at);
-    assert!(now_ms() < at, "the machine is too slow for this test");
+    client.ask("CONFIG RESETSTAT");
+    let at = fill_expiring(&mut client, "h", COUNT);
     let (mut longest, mut gone) = (Duration::ZERO, None);
     while gone.is_none() {
-        assert!(now_ms() < at + 20_000, "they are still there");
+        assert!(now_ms() < at + 120_000, "they are still there");
         let asked = Instant::now();
         let is_gone = client.ask("DBSIZE") == Value::Int(0);
         longest = longest.max(asked.elapsed());
@@ -214,15 +228,15 @@ fn a_hundred_thousand_fields_expire_at_once() {
     let gone = gone.expect("it was waited for");
     println!("gone after {gone} ms; the longest request took {longest:?}");
     assert!(gone >= 0, "{gone} ms early");
-    assert_eq!(info(&mut client, "expired_subkeys"), COUNT as u64);
+    assert!(info(&mut client, "expired_subkeys") >= COUNT as u64);
     eventually("memory is free", || {
         info(&mut client, "used_memory") < before - COUNT as u64 * 20
     });
     // Who asks sees none of them, from that moment on.
-    fill(&mut client, "h", COUNT);
     client.ask("HSET h stays 1");
-    let at = now_ms() + 2_000;
-    expire_all(&mut client, "h", COUNT, at);
+    let at = fill_expiring(&mut client, "h", COUNT);
+    // The turn in which a request is served begins after the reply to the one before.
+    let mut answered = i64::MIN;
     loop {
         let before = now_ms();
         let asked = Instant::now();
@@ -234,8 +248,8 @@ fn a_hundred_thousand_fields_expire_at_once() {
             before - at
         );
         assert!(len > 1 || after > at, "early");
-        // A turn may have begun before the request came.
-        assert!(len == 1 || before <= at + 2, "late");
+        assert!(len == 1 || answered <= at, "late");
+        answered = after;
         if len == 1 {
             println!("HLEN took {took:?}");
             break;
@@ -259,7 +273,7 @@ fn snapshots_have_the_times_of_fields() {
     assert_eq!(version(&server), "REDIS0010");
     let at = 4_000_000_000_000i64;
     client.ask("HPEXPIREAT small 4000000000123 FIELDS 1 b");
-    expire_all(&mut client, "large", 3_000, at);
+    assert!(expire_all(&mut client, "large", 3_000, at));
     client.ask("HPEXPIRE large 400 FIELDS 2 field:1 field:4000");
     let mut before = state_of(&mut client);
     for save in ["SAVE", "BGSAVE", "DEBUG RELOAD"] {

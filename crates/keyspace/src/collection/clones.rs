@@ -181,6 +181,7 @@ impl<K: LeafKind> Frozen<K> {
             height: self.height,
             count: self.count,
             instance: self.instance,
+            thawed: None,
             alive: PhantomData,
         }
     }

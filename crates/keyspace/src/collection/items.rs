@@ -5,7 +5,8 @@ use super::cell::Cell;
 use super::kind::{Edge, Elements, Fields, LeafPlace, Members, Scores};
 use super::node::Base;
 use super::run::{Damage, Item, Items, Run};
-use super::view::{View, Walk};
+use super::thawed::{Thawed, ThawedLeaf};
+use super::view::{LeafRef, Leaves, View, Walk};
 use crate::entry::Kind;
 use crate::large::LargeValue;
 
@@ -212,6 +213,11 @@ impl<'e, K: Held> ItemsRef<'e, K> {
     }
 }
 
+fn cold_of(leaves: Leaves<'_>, most: usize) -> Vec<Base> {
+    let leaves = leaves.take(most).filter(|leaf| leaf.is_cold());
+    leaves.map(LeafRef::base).collect()
+}
+
 /// The items of a collection of any kind.
 #[derive(Clone, Copy, Debug)]
 pub enum AnyItems<'e> {
@@ -231,6 +237,50 @@ impl<K: Held> ItemsRef<'_, K> {
         match self {
             ItemsRef::Run(_) => false,
             ItemsRef::Tree(tree) => tree.has_cold_leaves(),
+        }
+    }
+
+    /// The number of the instance in the log that a large collection is; 0 if there is none.
+    pub fn instance(self) -> u64 {
+        match self {
+            ItemsRef::Run(_) => 0,
+            ItemsRef::Tree(tree) => tree.instance(),
+        }
+    }
+
+    /// The records of those leaves that are cold, of the next `leaves` from a place on.
+    pub fn cold_from(self, place: &LeafPlace, leaves: usize) -> Vec<Base> {
+        match self {
+            ItemsRef::Run(_) => Vec::new(),
+            ItemsRef::Tree(tree) => cold_of(tree.leaves(&place.edge()), leaves),
+        }
+    }
+
+    /// The same, from the leaf of a rank on; backwards, if `is_reverse`.
+    pub fn cold_from_rank(self, rank: u64, leaves: usize, is_reverse: bool) -> Vec<Base> {
+        match self {
+            ItemsRef::Run(_) => Vec::new(),
+            ItemsRef::Tree(tree) if is_reverse => cold_of(tree.leaves_back_from_rank(rank), leaves),
+            ItemsRef::Tree(tree) => cold_of(tree.leaves_from_rank(rank).0, leaves),
+        }
+    }
+
+    /// The records of the cold leaves that have items of the ranks from one to another.
+    pub fn cold_between(self, from: u64, to: u64) -> Vec<Base> {
+        match self {
+            ItemsRef::Run(_) => Vec::new(),
+            ItemsRef::Tree(tree) => tree.cold_between(from, to),
+        }
+    }
+
+    /// Checks what was read of a leaf that is cold. See [`View::thaw`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn thaw(self, base: Base, contents: LargeValue) -> Result<ThawedLeaf, Damage> {
+        match self {
+            ItemsRef::Run(_) => Err(Damage::Kind),
+            ItemsRef::Tree(tree) => tree.thaw(base, contents),
         }
     }
 
@@ -337,6 +387,19 @@ impl Moment {
     pub fn items<K: Held>(&self) -> ItemsRef<'_, K> {
         let frozen = K::frozen(self).expect("its kind is asked for");
         ItemsRef::Tree(frozen.view())
+    }
+
+    /// The items, of the kind that the collection has; those of cold leaves as they were read.
+    ///
+    /// # Panics
+    /// It is of another kind.
+    pub fn items_with<'e, K: Held>(&'e self, thawed: &'e Thawed) -> ItemsRef<'e, K> {
+        let frozen = K::frozen(self).expect("its kind is asked for");
+        let thawed = Some(thawed);
+        ItemsRef::Tree(View {
+            thawed,
+            ..frozen.view()
+        })
     }
 
     /// The items, whatever they are.

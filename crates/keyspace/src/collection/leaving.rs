@@ -25,6 +25,18 @@ impl Collection {
         leaves.filter(|leaf| leaf.is_cold()).map(|leaf| leaf.base())
     }
 
+    /// The records of the leaves that have items of these ranks and are in the log alone; of some of them
+    /// more than once.
+    pub fn cold_records_of_ranks(&self, ranks: &[u64]) -> Vec<Base> {
+        let record = |&rank: &u64| each!(Collection, self, tree => tree.view().cold_at(rank));
+        ranks.iter().filter_map(record).collect()
+    }
+
+    /// The records of the leaves that have items of the ranks from one to another and are in the log alone.
+    pub fn cold_records_between(&self, from: u64, to: u64) -> Vec<Base> {
+        each!(Collection, self, tree => tree.view().cold_between(from, to))
+    }
+
     /// The records of the leaves that are in the log alone, of those that a scan shows. See
     /// [`Tree::cold_records_of_scan`].
     pub fn cold_records_of_scan(&self, cursor: u64, count: usize) -> Vec<Base> {

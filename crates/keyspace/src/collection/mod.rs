@@ -43,6 +43,7 @@ pub mod run;
 mod score_table;
 pub mod sorted;
 pub mod sorted_ref;
+pub mod thawed;
 pub mod tree;
 pub mod view;
 

@@ -1,8 +1,10 @@
 //! The members of a sorted set and their scores, to be read: of a run inside an entry, or of a large one.
 
+use super::any::Collection;
 use super::cell::Cell;
 use super::items::ItemsRef;
 use super::kind::{Edge, Scores};
+use super::node::Base;
 use super::run::{Item, Run};
 use super::sorted::{SortedSet, score_edges, score_of};
 use super::view::{View, lower};
@@ -55,6 +57,14 @@ pub enum SortedRef<'e> {
 }
 
 impl<'e> SortedRef<'e> {
+    /// The members of a large collection; `None` if it is no sorted set.
+    pub fn of(collection: &'e Collection) -> Option<SortedRef<'e>> {
+        match collection {
+            Collection::SortedSet(set) => Some(SortedRef::Tree(set)),
+            _ => None,
+        }
+    }
+
     /// The items, by rank.
     #[inline]
     pub fn items(self) -> ItemsRef<'e, Scores> {
@@ -99,6 +109,14 @@ impl<'e> SortedRef<'e> {
         bound.with(|edge| match self {
             SortedRef::Run(run) => lower(&Scores, run, edge) as u64,
             SortedRef::Tree(tree) => tree.view().count_before(edge),
+        })
+    }
+
+    /// The record of the leaf that has to be in memory for [`SortedRef::count_before`], if it is cold.
+    pub fn cold_at(self, bound: Bound<'_>) -> Option<Base> {
+        bound.with(|edge| match self {
+            SortedRef::Run(_) => None,
+            SortedRef::Tree(tree) => tree.view().cold_covering(edge),
         })
     }
 
@@ -153,5 +171,5 @@ impl<'e> ItemsRef<'e, Scores> {
 
 fn leaf_at(view: View<'_, Scores>, rank: u64) -> (Run<'_>, usize) {
     let (path, index) = view.seek_rank(rank);
-    (path.leaf().run(), index)
+    (view.run_of(path.leaf()), index)
 }

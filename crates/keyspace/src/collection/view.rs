@@ -7,6 +7,7 @@ use super::kind::{Edge, LeafKind};
 use super::log::leaf::LeafRecord;
 use super::node::{Base, Child, Node};
 use super::run::{Damage, Item, Items, Run};
+use super::thawed::Thawed;
 use crate::large::LargeValue;
 
 /// Levels of inner nodes a tree may have: with 16 children each they would be more than fit into memory.
@@ -21,6 +22,8 @@ pub struct View<'t, K> {
     pub(super) count: u64,
     /// The number of its instance in the log; 0 if there is none.
     pub(super) instance: u64,
+    /// What was read of leaves that are cold.
+    pub(super) thawed: Option<&'t Thawed>,
     pub(super) alive: PhantomData<&'t [u8]>,
 }
 
@@ -143,6 +146,20 @@ impl<'t, K: LeafKind> View<'t, K> {
         self.count
     }
 
+    /// The number of its instance in the log; 0 if there is none.
+    pub fn instance(&self) -> u64 {
+        self.instance
+    }
+
+    /// The items of a leaf: those in memory, or what was read of a cold one.
+    ///
+    /// # Panics
+    /// The leaf is cold, and was not read.
+    #[inline]
+    pub(super) fn run_of(&self, leaf: Node) -> Run<'t> {
+        run_of(leaf, self.thawed)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
@@ -245,7 +262,7 @@ impl<'t, K: LeafKind> View<'t, K> {
             return None;
         }
         let (path, index) = self.seek_rank(rank);
-        path.leaf().run().get(index)
+        self.run_of(path.leaf()).get(index)
     }
 
     /// The items from a rank on. Those of a leaf that is not sorted are in any order.
@@ -266,9 +283,19 @@ impl<'t, K: LeafKind> View<'t, K> {
             path: Some(path),
             is_forward: true,
             count: self.count,
+            thawed: self.thawed,
             alive: PhantomData,
         };
         (leaves, index)
+    }
+
+    /// The leaves towards the first, from the one on that has the item of a rank.
+    pub(super) fn leaves_back_from_rank(&self, rank: u64) -> Leaves<'t> {
+        let (leaves, _) = self.leaves_from_rank(rank);
+        Leaves {
+            is_forward: false,
+            ..leaves
+        }
     }
 
     /// All items.
@@ -301,6 +328,7 @@ impl<'t, K: LeafKind> View<'t, K> {
             path: Some(self.seek(from)),
             is_forward: true,
             count: self.count,
+            thawed: self.thawed,
             alive: PhantomData,
         }
     }
@@ -311,6 +339,7 @@ impl<'t, K: LeafKind> View<'t, K> {
             path: Some(self.seek(from)),
             is_forward: false,
             count: self.count,
+            thawed: self.thawed,
             alive: PhantomData,
         }
     }
@@ -347,6 +376,20 @@ impl<'t, K: LeafKind> View<'t, K> {
         }
         Ok(())
     }
+}
+
+#[inline]
+fn run_of<'t>(leaf: Node, thawed: Option<&'t Thawed>) -> Run<'t> {
+    match leaf.is_cold() {
+        false => leaf.run(),
+        true => run_of_cold(leaf, thawed),
+    }
+}
+
+#[cold]
+fn run_of_cold<'t>(leaf: Node, thawed: Option<&'t Thawed>) -> Run<'t> {
+    let run = thawed.and_then(|thawed| thawed.run(leaf.base()));
+    run.expect("a cold leaf is read before its items are")
 }
 
 /// Items in the leaves before a path's.
@@ -392,6 +435,7 @@ pub struct LeafRef<'t> {
     /// How many items are in it.
     pub count: u64,
     node: Node,
+    thawed: Option<&'t Thawed>,
     alive: PhantomData<&'t [u8]>,
 }
 
@@ -405,9 +449,10 @@ impl<'t> LeafRef<'t> {
     /// The items.
     ///
     /// # Panics
-    /// The leaf is cold.
+    /// The leaf is cold, and was not read.
+    #[inline]
     pub fn run(self) -> Run<'t> {
-        self.node.run()
+        run_of(self.node, self.thawed)
     }
 
     /// The leaf.
@@ -443,6 +488,7 @@ pub struct Leaves<'t> {
     /// Items in the tree.
     count: u64,
     is_forward: bool,
+    thawed: Option<&'t Thawed>,
     alive: PhantomData<&'t [u8]>,
 }
 
@@ -463,6 +509,7 @@ impl<'t> Iterator for Leaves<'t> {
             count,
             fence: path.leaf().fence(),
             node: path.leaf(),
+            thawed: self.thawed,
             alive: PhantomData,
         };
         if !path.step(self.is_forward) {

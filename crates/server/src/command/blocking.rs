@@ -48,6 +48,9 @@ pub(super) fn take_or_wait<'k>(
     loop {
         let mut shards = context.store.lock_keys(locked.clone());
         if let Some(key) = ready(server, db, &mut shards, (keys.clone(), kind))? {
+            if kind == Kind::SortedSet && sorted_set::lacks(&mut shards, key, &asks) {
+                return Ok(Next::Retry);
+            }
             let settings = &server.settings;
             give(&mut shards, key, &asks, settings, &mut context.reply)?;
             return Ok(Next::Done);

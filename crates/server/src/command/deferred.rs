@@ -38,6 +38,11 @@ pub(crate) trait Work: Send {
         false
     }
 
+    /// Whether memory, or segments of the log, can't be given back while it goes on.
+    fn pins(&self) -> bool {
+        false
+    }
+
     /// Bytes that it keeps.
     fn memory(&self) -> usize {
         0
@@ -110,6 +115,8 @@ pub(crate) struct Deferred {
     pub(crate) ticks: u64,
     /// Parts of its reply that were sent.
     pub(crate) parts: Parts,
+    /// When it began to wait for the client to read (Unix, ms).
+    pub(crate) unread_since: i64,
 }
 
 /// Parts of the reply of deferred work.
@@ -151,6 +158,7 @@ impl Context<'_> {
             request,
             ticks: 0,
             parts: Parts::None,
+            unread_since: 0,
         }));
         Next::Defer
     }

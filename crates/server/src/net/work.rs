@@ -7,8 +7,9 @@ use super::connection::State;
 use super::worker::Worker;
 use crate::command::deferred::{Around, Deferred, Parts, Progress, Slice};
 use crate::command::run::Timer;
-use crate::limits::{SLICES_IN_A_ROW, UNREAD_PART_BYTES};
+use crate::limits::{SLICES_IN_A_ROW, UNREAD_PART_BYTES, UNREAD_WORK_MS};
 use crate::request::{Failure, Pieces};
+use crate::shared::gate::Closed;
 use crate::store::Store;
 
 /// The connections of a worker that wait for work, by token.
@@ -134,9 +135,32 @@ impl Worker {
         if let Some(deferred) = &mut connection.session.deferred {
             if streams && unread > UNREAD_PART_BYTES {
                 deferred.parts = Parts::Unread;
+                deferred.unread_since = self.now;
             } else {
                 self.waiting.add(token, deferred);
             }
+        }
+    }
+
+    /// Closes a connection whose client does not read the reply of work that keeps memory, or space on the disk,
+    /// from being given back where there is none left.
+    pub(super) fn end_unread_work(&mut self, token: u64) {
+        let is_short = self.server.memory.is_near() || self.server.gate.has(Closed::LogRefuses);
+        let Some(connection) = self.connections.get_mut(token) else {
+            return;
+        };
+        let Some(deferred) = &connection.session.deferred else {
+            return;
+        };
+        let waits = deferred.parts == Parts::Unread && deferred.work.pins();
+        if is_short && waits && self.now - deferred.unread_since > UNREAD_WORK_MS {
+            log::warn!(
+                "closing client {}: it does not read a large reply, for which memory and the log are kept",
+                connection.session.client.id
+            );
+            let totals = &self.server.totals;
+            totals.output_limit_disconnects.fetch_add(1, Relaxed);
+            self.close(token);
         }
     }
 
@@ -164,8 +188,17 @@ impl Worker {
             command,
             request,
             ticks,
+            parts,
             ..
         } = deferred;
+        if let (Err(failure), true) = (&answer, parts != Parts::None) {
+            // A part of the reply was sent. An error would be read as the next part.
+            let text = String::from_utf8_lossy(&failure.0);
+            log::error!("a connection is closed, the rest of its reply is not there: {text}");
+            self.stats.errors.add(1);
+            self.spares.give_back(request);
+            return self.close(token);
+        }
         let pieces = answer.unwrap_or_else(|failure| {
             self.stats.errors.add(1);
             self.stats.command(command.id).failed.add(1);

@@ -8,8 +8,9 @@ mod lists;
 
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::Arc;
 
-use keyspace::collection::any::{Held, Moment};
+use keyspace::collection::any::Held;
 use keyspace::collection::cell::Cell;
 use keyspace::collection::kind::{Elements, Fields, Members, Scores};
 use keyspace::collection::log::numbered::NumberedEdits;
@@ -20,7 +21,7 @@ use keyspace::{
     Overwritten, SET, SORTED_SET, Type,
 };
 
-use super::{Entry, Shard, Still};
+use super::{Entry, HeldMoment, Shard, Still};
 use crate::config::Packed;
 use crate::observe::notify::Event;
 use crate::persistence::journal::Journal;
@@ -294,8 +295,19 @@ impl<'g, 'a, K: Kept> Items<'g, 'a, K> {
     }
 
     /// The moment that a large collection is at; `None` if it is small.
-    pub(crate) fn moment(&mut self) -> Option<Moment> {
-        self.0.inner.moment()
+    pub(crate) fn moment(&mut self) -> Option<HeldMoment> {
+        let hold = match self.has_cold_leaves() {
+            true => self.0.store.persistence.hold().map(Arc::new),
+            false => None,
+        };
+        let moment = self.0.inner.moment()?;
+        Some(HeldMoment { moment, hold })
+    }
+
+    /// Whether items are in the log alone.
+    #[inline]
+    pub(crate) fn has_cold_leaves(&self) -> bool {
+        self.0.tree().is_some_and(|tree| tree.cold_leaves() > 0)
     }
 
     /// The value as it is now: see [`Entry::still`].

@@ -12,6 +12,7 @@
 
 mod batch;
 mod items;
+mod moment;
 mod offloading;
 mod room;
 mod shard;
@@ -37,6 +38,7 @@ use crate::values::cold::Served;
 use batch::Reached;
 pub(crate) use batch::{Pair, Shards};
 pub(crate) use items::{HashEdit, Items, Kept, List, ListEdit, Set, SetEdit};
+pub(crate) use moment::HeldMoment;
 pub(crate) use room::make_room;
 pub(crate) use shard::{Entry, LastUse, Shard, Still};
 pub(crate) use sorted::{SortedSet, SortedSetEdit};

@@ -102,7 +102,8 @@ impl Store<'_> {
         key: Key<'_>,
         which: impl Fn(&Collection) -> Vec<Base>,
     ) -> Result<(), Failure> {
-        for _ in 0..READ_LOOKS {
+        let mut looks = 0;
+        while looks < READ_LOOKS {
             let (instance, bases) = {
                 let mut shard = self.lock_in(db, key);
                 let entry = shard.guard.find(key);
@@ -128,6 +129,7 @@ impl Store<'_> {
             }
             if has_moved {
                 // It has another address now, or one that is about to be written.
+                looks += 1;
                 std::thread::sleep(READ_NAP);
             }
         }

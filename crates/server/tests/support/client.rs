@@ -48,6 +48,11 @@ pub(crate) fn encode_request<T: AsRef<[u8]>>(args: &[T]) -> Vec<u8> {
     out
 }
 
+/// Bytes of a reply from which on more of it is gathered before it is decoded again, as long as no pause between
+/// two parts is longer than this.
+const LARGE_REPLY: usize = 1 << 20;
+const GATHERING: Duration = Duration::from_millis(20);
+
 enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
@@ -155,7 +160,14 @@ impl Client {
                 self.check_proto(&value)?;
                 return Ok(value);
             }
+            let tried = self.pending.len();
             self.fill(wait)?;
+            // A large reply is decoded from its beginning each time: rather when there is much more of it.
+            while tried > LARGE_REPLY && self.pending.len() < 2 * tried {
+                if self.fill(GATHERING).is_err() {
+                    break;
+                }
+            }
         }
     }
 

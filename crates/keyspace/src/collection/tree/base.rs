@@ -112,6 +112,7 @@ impl<K: LeafKind> Tree<K> {
             height: self.height,
             count: self.count,
             instance: self.logged.instance(),
+            thawed: None,
             alive: PhantomData,
         }
     }

@@ -133,18 +133,21 @@ pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "hgetall",
         summary: "Returns all fields with their values",
+        items: ItemsNeeded::Walked,
         handler: read::hgetall,
         ..LISTS
     },
     Spec {
         name: "hkeys",
         summary: "Returns the names of all fields",
+        items: ItemsNeeded::Walked,
         handler: read::hkeys,
         ..LISTS
     },
     Spec {
         name: "hvals",
         summary: "Returns the values of all fields",
+        items: ItemsNeeded::Walked,
         handler: read::hvals,
         ..LISTS
     },
@@ -274,6 +277,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             )
             .optional(),
         ],
+        items: ItemsNeeded::Any,
         handler: random::hrandfield,
         ..READS
     },

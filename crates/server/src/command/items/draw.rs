@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use keyspace::collection::Base;
 use keyspace::collection::any::Held;
 use keyspace::collection::run::Item;
 use keyspace::{ItemsRef, LeafPlace};
@@ -27,14 +28,36 @@ pub(in crate::command) fn any_of<K: Held>(items: ItemsRef<'_, K>) -> Item<'_> {
 const FRAME_BYTES: u64 = 16;
 
 /// Answers with the name of some item; with null if there is no such key.
-pub(in crate::command) fn one<K: Kept>(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+pub(in crate::command) fn one<K: Kept + Send>(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
-    match shard.read_items::<K>(key)? {
-        Some(items) => write_cell(&mut context.reply, any_of(items.items()).name),
-        None => context.reply.null(),
+    let Some(mut found) = shard.read_items::<K>(key)? else {
+        context.reply.null();
+        return Ok(Next::Done);
+    };
+    let (items, start) = (found.items(), context.reply.position());
+    let has_cold = items.is_tree() && found.has_cold_leaves();
+    if !has_cold {
+        write_cell(&mut context.reply, any_of(items).name);
+        return Ok(Next::Done);
     }
-    Ok(Next::Done)
+    let mut draw = Draw::any(1, false);
+    if !look_on(
+        &mut draw,
+        items,
+        has_cold,
+        &mut context.reply,
+        &Slice::ENDLESS,
+    ) {
+        return Ok(Next::Done);
+    }
+    let moment = found.moment();
+    drop(shard);
+    let moment = moment.expect("only a tree has cold leaves");
+    Ok(leave::<K>(context, args, start, moment, draw))
 }
 
 /// Answers with `count` different items; or, if it is negative, with so many of which some may be the same.
@@ -67,7 +90,8 @@ pub(in crate::command) fn several<K: Kept + Send>(
     let reply = &mut context.reply;
     let start = reply.position();
     draw.head(reply, wanted);
-    if !look_on(&mut draw, items, reply, &slice) {
+    let has_cold = items.is_tree() && found.has_cold_leaves();
+    if !look_on(&mut draw, items, has_cold, reply, &slice) {
         return Ok(Next::Done);
     }
     match found.moment() {
@@ -77,7 +101,7 @@ pub(in crate::command) fn several<K: Kept + Send>(
         }
         // A small one has no moments.
         None => {
-            look_on(&mut draw, found.items(), reply, &Slice::ENDLESS);
+            look_on(&mut draw, found.items(), false, reply, &Slice::ENDLESS);
             Ok(Next::Done)
         }
     }
@@ -101,6 +125,8 @@ const STEP_ITEMS: u64 = 64;
 struct Draw {
     way: Way,
     with_values: bool,
+    /// The ranks of those that the next step answers with, unless it walks.
+    drawn: Vec<u64>,
 }
 
 enum Way {
@@ -124,8 +150,15 @@ enum Way {
 impl Draw {
     /// So many items, each as likely as any other, any number of times.
     fn any(wanted: u64, with_values: bool) -> Draw {
-        let way = Way::Any { left: wanted };
-        Draw { way, with_values }
+        Draw::of(Way::Any { left: wanted }, with_values)
+    }
+
+    fn of(way: Way, with_values: bool) -> Draw {
+        Draw {
+            way,
+            with_values,
+            drawn: Vec::new(),
+        }
     }
 
     /// So many different items of `len`, each choice of them as likely as any other.
@@ -142,7 +175,32 @@ impl Draw {
                 taken: HashSet::new(),
             },
         };
-        Draw { way, with_values }
+        Draw::of(way, with_values)
+    }
+
+    /// Draws the ranks of the next step, of `len` items, unless that has been done.
+    fn draw(&mut self, len: u64) {
+        if !self.drawn.is_empty() {
+            return;
+        }
+        match &mut self.way {
+            Way::Any { left } => {
+                let count = STEP_ITEMS.min(*left);
+                self.drawn.extend((0..count).map(|_| fastrand::u64(..len)));
+                *left -= count;
+            }
+            Way::Walk { .. } => {}
+            Way::Ranks { last, end, taken } => {
+                let until = (*last + STEP_ITEMS).min(*end);
+                self.drawn.extend((*last..until).map(|last| {
+                    let rank = fastrand::u64(..=last);
+                    let rank = if taken.insert(rank) { rank } else { last };
+                    taken.insert(rank);
+                    rank
+                }));
+                *last = until;
+            }
+        }
     }
 
     /// Answers with the head of an array of so many items.
@@ -157,15 +215,14 @@ impl<K: Held> Look<K> for Draw {
 
     fn step(&mut self, items: ItemsRef<'_, K>, writer: &mut Writer<'_>) -> bool {
         let with_values = self.with_values;
+        self.draw(items.len());
+        for rank in self.drawn.drain(..) {
+            let item = items.at(rank).expect("the rank is below the length");
+            write::<K>(writer, item, with_values);
+        }
         match &mut self.way {
-            Way::Any { left } => {
-                let count = STEP_ITEMS.min(*left);
-                for _ in 0..count {
-                    write::<K>(writer, any_of(items), with_values);
-                }
-                *left -= count;
-                *left > 0
-            }
+            Way::Any { left } => *left > 0,
+            Way::Ranks { last, end, .. } => *last < *end,
             Way::Walk {
                 from,
                 left,
@@ -183,19 +240,19 @@ impl<K: Held> Look<K> for Draw {
                 *from = next.unwrap_or_default();
                 has_more
             }
-            Way::Ranks { last, end, taken } => {
-                let until = (*last + STEP_ITEMS).min(*end);
-                for last in *last..until {
-                    let rank = fastrand::u64(..=last);
-                    let rank = if taken.insert(rank) { rank } else { last };
-                    taken.insert(rank);
-                    let item = items.at(rank).expect("the rank is below the length");
-                    write::<K>(writer, item, with_values);
-                }
-                *last = until;
-                *last < *end
-            }
         }
+    }
+
+    fn cold(&mut self, items: ItemsRef<'_, K>, ahead: Option<usize>) -> Vec<Base> {
+        if let Way::Walk { from, .. } = &self.way {
+            return items.cold_from(from, ahead.unwrap_or(1));
+        }
+        self.draw(items.len());
+        let record = |&rank: &u64| items.cold_from_rank(rank, 1, false);
+        let mut records: Vec<Base> = self.drawn.iter().flat_map(record).collect();
+        records.sort_unstable_by_key(|base| base.at);
+        records.dedup();
+        records
     }
 }
 

@@ -1,5 +1,6 @@
 //! HGETALL, HKEYS, HVALS and SMEMBERS: all items of a collection.
 
+use keyspace::collection::Base;
 use keyspace::collection::any::Held;
 use keyspace::collection::cell::DECIMAL_MAX;
 use keyspace::{ItemsRef, LeafPlace};
@@ -33,6 +34,10 @@ impl<K: Held, const NAMES: bool, const VALUES: bool> Look<K> for List<NAMES, VAL
         self.from = next.unwrap_or_default();
         has_more
     }
+
+    fn cold(&mut self, items: ItemsRef<'_, K>, ahead: Option<usize>) -> Vec<Base> {
+        items.cold_from(&self.from, ahead.unwrap_or(1))
+    }
 }
 
 /// Answers with a head for the number of items, and then with their names, their values, or both.
@@ -56,9 +61,12 @@ pub(in crate::command) fn list<K: Kept + Send, const NAMES: bool, const VALUES: 
     };
     let from = LeafPlace::default();
     let mut look = List::<NAMES, VALUES> { from };
+    let has_cold = items.is_tree() && found.as_ref().is_some_and(Items::has_cold_leaves);
     // A small one needs no clock.
-    let has_more =
-        look.step(items, reply) && look_on(&mut look, items, reply, &Slice::if_any(may_defer));
+    let has_more = (has_cold || look.step(items, reply)) && {
+        let slice = Slice::if_any(may_defer);
+        look_on(&mut look, items, has_cold, reply, &slice)
+    };
     if !has_more {
         return Ok(Next::Done);
     }

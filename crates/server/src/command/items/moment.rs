@@ -2,17 +2,25 @@
 //!
 //! A handler begins under the lock of the shard. If its slice ends before the look does, it takes the moment
 //! that the collection is at, and the rest is deferred work on that moment, without a lock.
+//!
+//! Leaves of the moment may be cold. They are read from the log ahead of the look, by other threads, and stay
+//! cold: a collection that is larger than memory is walked with a few leaves of it in memory. The log keeps
+//! their records in place until the walk is over.
 
 use std::marker::PhantomData;
 
-use keyspace::ItemsRef;
-use keyspace::collection::any::{Held, Moment};
+use keyspace::collection::Base;
+use keyspace::collection::any::Held;
+use keyspace::{ItemsRef, Thawed};
 use resp::reply::Writer;
 
 use super::super::deferred::{Around, Progress, Slice, Work};
-use super::super::{Args, Context, Next};
+use super::super::{Args, Context, Failure, Next};
+use crate::limits::{WALK_AHEAD, WALK_AHEAD_BYTES};
 use crate::request::Pieces;
 use crate::server::Server;
+use crate::store::HeldMoment;
+use crate::values::cold::Reads;
 
 /// A look at the items of a collection.
 pub(in crate::command) trait Look<K>: Send + 'static {
@@ -23,23 +31,34 @@ pub(in crate::command) trait Look<K>: Send + 'static {
     /// Looks at the next items, and answers with them. Returns whether there are more.
     fn step(&mut self, items: ItemsRef<'_, K>, writer: &mut Writer<'_>) -> bool;
 
+    /// The records of the leaves that the next step looks at and that are cold; with `ahead`, those of the
+    /// next steps, too, up to about so many leaves.
+    fn cold(&mut self, items: ItemsRef<'_, K>, ahead: Option<usize>) -> Vec<Base>;
+
     /// Writes the head of a reply that is complete.
     fn head(&self, _: &mut Writer<'_>) {}
 }
 
-/// Looks at items until the slice is over. Returns whether there are more.
-pub(in crate::command) fn look_on<K>(
+/// Looks at items until the slice is over, or up to a leaf that is cold. Returns whether there are more.
+#[inline]
+pub(in crate::command) fn look_on<K: Held>(
     look: &mut impl Look<K>,
     items: ItemsRef<'_, K>,
+    has_cold: bool,
     writer: &mut Writer<'_>,
     slice: &Slice,
 ) -> bool {
-    while look.step(items, writer) {
+    loop {
+        if has_cold && !look.cold(items, None).is_empty() {
+            return true;
+        }
+        if !look.step(items, writer) {
+            return false;
+        }
         if !slice.goes_on() {
             return true;
         }
     }
-    false
 }
 
 /// Leaves the rest of a look to deferred work. `start`: where the reply begins.
@@ -47,16 +66,19 @@ pub(in crate::command) fn leave<K: Held + Send>(
     context: &mut Context<'_>,
     args: &Args<'_>,
     start: usize,
-    moment: Moment,
+    moment: HeldMoment,
     look: impl Look<K>,
 ) -> Next {
     let answer = Pieces::beginning(context.reply.split_off(start));
     let rest = Rest {
         server: context.server,
+        worker: context.worker,
         moment: Some(moment),
         look,
         kind: PhantomData,
         answer,
+        thawed: Thawed::default(),
+        reads: None,
     };
     context.defer(args, rest)
 }
@@ -64,30 +86,79 @@ pub(in crate::command) fn leave<K: Held + Send>(
 /// The rest of a look.
 struct Rest<L, K> {
     server: &'static Server,
+    worker: usize,
     /// The moment of the collection; `None` once it was discarded.
-    moment: Option<Moment>,
+    moment: Option<HeldMoment>,
     look: L,
     kind: PhantomData<K>,
     answer: Pieces,
+    /// What was read of leaves that are cold, and what is being read.
+    thawed: Thawed,
+    reads: Option<Reads>,
+}
+
+impl<L: Look<K>, K: Held + Send> Rest<L, K> {
+    /// Whether the leaves are there that the next step looks at. If not, they are being read.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    fn has_leaves(&mut self) -> Result<bool, Failure> {
+        let held = self.moment.as_ref().expect("it is kept to the end");
+        let Some(hold) = &held.hold else {
+            return Ok(true);
+        };
+        let items = held.moment.items::<K>();
+        if let Some(reads) = &mut self.reads {
+            let Some(leaves) = reads.arrived()? else {
+                return Ok(false);
+            };
+            self.reads = None;
+            self.thawed.clear();
+            for (base, contents) in leaves {
+                self.thawed.add(items.thaw(base, contents)?);
+            }
+        }
+        let now = self.look.cold(items, None);
+        if now.iter().all(|&base| self.thawed.has(base)) {
+            return Ok(true);
+        }
+        let mut records = self.look.cold(items, Some(WALK_AHEAD));
+        let (mut bytes, mut count) = (0, 0);
+        records.retain(|base| {
+            let is_taken = count < now.len() || bytes < WALK_AHEAD_BYTES;
+            (bytes, count) = (bytes + base.share, count + 1);
+            is_taken
+        });
+        let reader = (&**self.server, self.worker);
+        self.reads = Some(Reads::begin(reader, hold, items.instance(), &records));
+        Ok(false)
+    }
 }
 
 impl<L: Look<K>, K: Held + Send> Work for Rest<L, K> {
     fn go_on(&mut self, around: &mut Around<'_>, slice: &Slice) -> Progress {
-        let Rest {
-            moment,
-            look,
-            answer,
-            ..
-        } = self;
-        let items = moment.as_ref().expect("it is kept to the end").items();
         let mut has_more = true;
         while has_more && slice.goes_on() {
+            match self.has_leaves() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(failure) => return Progress::Done(Err(failure)),
+            }
+            let Rest {
+                moment,
+                look,
+                answer,
+                thawed,
+                ..
+            } = self;
+            let moment = moment.as_ref().expect("it is kept to the end");
             answer.write(around.protocol, |writer| {
-                has_more = look.step(items, writer);
+                has_more = look.step(moment.items(thawed), writer);
             });
         }
+        let Rest { look, answer, .. } = self;
         match has_more {
-            true if L::STREAMS => Progress::Part(std::mem::take(answer)),
+            true if L::STREAMS && answer.len() > 0 => Progress::Part(std::mem::take(answer)),
             true => Progress::More,
             false => {
                 let mut head = Vec::new();
@@ -102,15 +173,24 @@ impl<L: Look<K>, K: Held + Send> Work for Rest<L, K> {
         L::STREAMS
     }
 
+    fn is_apart(&self) -> bool {
+        self.reads.is_some()
+    }
+
+    fn pins(&self) -> bool {
+        // Leaves that the moment has do not leave memory, and the records of those that have do not move.
+        true
+    }
+
     fn memory(&self) -> usize {
-        self.answer.len()
+        self.answer.len() + self.thawed.bytes()
     }
 }
 
 impl<L, K> Drop for Rest<L, K> {
     fn drop(&mut self) {
-        if let Some(moment) = self.moment.take() {
-            self.server.keyspace.discard(moment);
+        if let Some(held) = self.moment.take() {
+            self.server.keyspace.discard(held.moment);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! HSCAN and SSCAN: the items of a collection, some at a time.
 
 use keyspace::ItemsRef;
+use keyspace::collection::Base;
 use keyspace::collection::any::Held;
 use keyspace::collection::cell::{Cell, DECIMAL_MAX};
 use keyspace::collection::run::PAIRS;
@@ -108,6 +109,11 @@ impl<K: Held> Look<K> for Scan<Vec<u8>> {
 
     fn step(&mut self, items: ItemsRef<'_, K>, writer: &mut Writer<'_>) -> bool {
         Scan::step(self, items, writer)
+    }
+
+    fn cold(&mut self, _: ItemsRef<'_, K>, _: Option<usize>) -> Vec<Base> {
+        // The row of the command says which leaves it needs, so they are in memory.
+        Vec::new()
     }
 
     fn head(&self, writer: &mut Writer<'_>) {

@@ -1,5 +1,6 @@
 //! Commands that read: LLEN LINDEX LRANGE LPOS.
 
+use keyspace::collection::Base;
 use keyspace::collection::cell::{Cell, DECIMAL_MAX};
 use keyspace::collection::kind::Elements;
 use keyspace::{ItemsRef, ListRef};
@@ -70,6 +71,11 @@ impl Look<Elements> for Range {
         self.from = to;
         to < self.to
     }
+
+    fn cold(&mut self, _: ItemsRef<'_, Elements>, _: Option<usize>) -> Vec<Base> {
+        // Leaves of lists stay in memory.
+        Vec::new()
+    }
 }
 
 /// `LRANGE key start stop`
@@ -90,8 +96,8 @@ pub(super) fn lrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         to: ranks.end,
     };
     // A few elements need no clock.
-    let has_more =
-        look.step(items, reply) && look_on(&mut look, items, reply, &Slice::if_any(may_defer));
+    let has_more = look.step(items, reply)
+        && look_on(&mut look, items, false, reply, &Slice::if_any(may_defer));
     if !has_more {
         return Ok(Next::Done);
     }

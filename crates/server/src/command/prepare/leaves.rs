@@ -1,13 +1,16 @@
 //! Leaves of trees that a command needs and that are in the log alone.
 
+use fastrand::Rng;
 use keyspace::collection::Base;
 use keyspace::collection::any::Collection;
 use keyspace::collection::cell::Cell;
 use keyspace::{Key, Kind};
 
-use crate::command::cursor;
+use crate::command::items::chance;
+use crate::command::{Command, cursor};
 use crate::limits::LEAVES_PER_FETCH;
 use crate::request::Args;
+use crate::server::Server;
 use crate::store::Entry;
 use crate::values::cold::Wanted;
 
@@ -19,6 +22,14 @@ pub(crate) enum ItemsNeeded {
     /// None: the value goes to another key as it is. In a transaction all.
     Moved,
     All,
+    /// All, one leaf after the other: where there is no room for all of them at once, the command reads them
+    /// itself as it comes to them ([`Walks`]).
+    Walked,
+    /// Any, by chance: the command reads leaves itself as it draws items, unless nothing of it may be done
+    /// later.
+    Any,
+    /// So many by chance, as the seed of the request says ([`Context::chance`](crate::command::Context::chance)).
+    Drawn(fn(&Args<'_>) -> u64),
     /// Those that these arguments name: `from` and every `step`th behind it. It does no harm if some of them
     /// are no names.
     Named {
@@ -27,8 +38,21 @@ pub(crate) enum ItemsNeeded {
     },
     /// Those that HSCAN and its kin show, for a cursor at 2 and options behind it.
     Scan,
-    /// Those in leaves of which this shows the records.
-    By(fn(&Args<'_>, &Collection) -> Vec<Base>),
+    /// Those in leaves of which this shows the records. The last argument says whether the command can read
+    /// leaves itself as it comes to them.
+    By(fn(&Args<'_>, &Collection, bool) -> Vec<Base>),
+}
+
+/// Whether a command that looks at leaves one after the other reads those that are cold from the log, and
+/// leaves them cold.
+#[derive(Clone, Copy)]
+pub(super) enum Walks {
+    /// No: nothing of it may be done later, or the leaves are to come back.
+    No,
+    /// If there is no room in memory for all cold leaves of the collection.
+    BeyondRoom(&'static Server),
+    /// By chance, for tests.
+    Perhaps,
 }
 
 /// Kinds of collections.
@@ -63,11 +87,40 @@ pub(super) struct Needs<'a> {
     pub(super) of: Collections,
     pub(super) args: &'a Args<'a>,
     pub(super) in_transaction: bool,
+    pub(super) walks: Walks,
+    pub(super) seed: u64,
 }
 
-impl Needs<'_> {
+impl<'a> Needs<'a> {
+    /// What a request of a transaction needs.
+    pub(super) fn of_queued(command: &Command, args: &'a Args<'a>, seed: u64) -> Needs<'a> {
+        Needs {
+            items: command.spec.items,
+            of: command.spec.group.collections(),
+            args,
+            in_transaction: true,
+            walks: Walks::No,
+            seed,
+        }
+    }
+
+    fn walks(self, tree: &Collection) -> bool {
+        match self.walks {
+            Walks::No => false,
+            Walks::BeyondRoom(server) => server.memory.is_near_with(tree.cold_bytes() as usize),
+            Walks::Perhaps => fastrand::bool(),
+        }
+    }
+
     /// The records of the leaves of a tree that it needs and that are in the log alone, each once.
     pub(super) fn records(self, tree: &Collection) -> Vec<Base> {
+        let mut records = self.up_to(LEAVES_PER_FETCH, tree);
+        records.truncate(LEAVES_PER_FETCH);
+        records
+    }
+
+    /// The same, `most` of them or more.
+    fn up_to(self, most: usize, tree: &Collection) -> Vec<Base> {
         if tree.cold_leaves() == 0 || !self.of.have(tree.kind()) {
             return Vec::new();
         }
@@ -75,15 +128,25 @@ impl Needs<'_> {
         match self.items {
             ItemsNeeded::None => Vec::new(),
             ItemsNeeded::Moved if !self.in_transaction => Vec::new(),
-            ItemsNeeded::All | ItemsNeeded::Moved => {
-                tree.cold_records().take(LEAVES_PER_FETCH).collect()
+            ItemsNeeded::Walked if self.walks(tree) => Vec::new(),
+            ItemsNeeded::Any if !matches!(self.walks, Walks::No) => Vec::new(),
+            ItemsNeeded::Drawn(count) if !self.in_transaction => {
+                match chance::ranks_of(Rng::with_seed(self.seed), count(args), tree.count()) {
+                    Some(ranks) => each_once(tree.cold_records_of_ranks(&ranks)),
+                    None => tree.cold_records().take(most).collect(),
+                }
             }
+            ItemsNeeded::All
+            | ItemsNeeded::Moved
+            | ItemsNeeded::Walked
+            | ItemsNeeded::Any
+            | ItemsNeeded::Drawn(_) => tree.cold_records().take(most).collect(),
             ItemsNeeded::Named { from, step } => {
                 let names = (from..args.len()).step_by(step);
                 let records = names.filter_map(|at| tree.cold_record(Cell::of(args.get(at))));
                 each_once(records.collect())
             }
-            ItemsNeeded::By(records) => each_once(records(args, tree)),
+            ItemsNeeded::By(records) => each_once(records(args, tree, self.walks(tree))),
             ItemsNeeded::Scan => match cursor::of_scan(args) {
                 Some((cursor, count)) => tree.cold_records_of_scan(cursor, count),
                 None => Vec::new(),
@@ -105,13 +168,18 @@ impl Needs<'_> {
             .collect()
     }
 
-    /// Bytes of the leaves of a tree that come back for it, if it needs all of them: they stay until it has
-    /// run.
+    /// Bytes of the leaves of a tree that come back for it, if these may be many: they stay until it has run.
     pub(super) fn bytes_of_all(self, tree: &Collection) -> usize {
         let needs_all = match self.items {
-            ItemsNeeded::All => self.of.have(tree.kind()),
+            ItemsNeeded::None | ItemsNeeded::Named { .. } | ItemsNeeded::Scan => false,
             ItemsNeeded::Moved => self.in_transaction,
-            _ => false,
+            ItemsNeeded::All => self.of.have(tree.kind()),
+            ItemsNeeded::Any => self.of.have(tree.kind()) && matches!(self.walks, Walks::No),
+            ItemsNeeded::Walked => self.of.have(tree.kind()) && !self.walks(tree),
+            ItemsNeeded::Drawn(_) | ItemsNeeded::By(_) => {
+                let records = self.up_to(usize::MAX, tree).into_iter();
+                return records.map(|base| base.share as usize).sum();
+            }
         };
         if needs_all {
             tree.cold_bytes() as usize

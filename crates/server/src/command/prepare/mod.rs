@@ -9,10 +9,11 @@ pub(crate) mod leaves;
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use fastrand::Rng;
 use keyspace::Key;
 use keyspace::collection::any::Collection;
 
-use self::leaves::Needs;
+use self::leaves::{Needs, Walks};
 use crate::command::queue::Transaction;
 use crate::command::{Command, Context, Reach, received};
 use crate::limits::{FETCH_TRIES, LEAVES_PER_FETCH};
@@ -49,6 +50,9 @@ impl Context<'_> {
     pub(crate) fn prepare(&mut self, command: &Command, args: &mut Args<'_>) -> Prepared {
         if let Some(failure) = self.fetch.take_failure() {
             return Prepared::Failed(failure);
+        }
+        while self.fetch.seed == 0 {
+            self.fetch.seed = fastrand::u64(..);
         }
         args.first_key = command.first_key as usize;
         args.key_shift = command.key_shift;
@@ -121,7 +125,9 @@ impl Context<'_> {
             let Some(entry) = shard.find(key).filter(|entry| entry.tree().is_some()) else {
                 return;
             };
-            let leaves = needs_of(command, args, false).wanted((db, key), &entry);
+            let leaves = self
+                .needs_of(command, args, false)
+                .wanted((db, key), &entry);
             if leaves.is_empty() {
                 shard.pin();
                 self.extras.pins.push((db, key.hash));
@@ -167,7 +173,7 @@ impl Context<'_> {
                 return;
             };
             if let Some(tree) = entry.tree() {
-                let needs = needs_of(command, args, false);
+                let needs = self.needs_of(command, args, false);
                 bytes = bytes.saturating_add(needs.bytes_of_all(tree));
                 return;
             }
@@ -223,7 +229,8 @@ impl Context<'_> {
                     self.extras.wanted.retain(of_others);
                     self.store.lock_in(db, key).pin();
                     self.extras.pins.push((db, key.hash));
-                    let which = |tree: &Collection| needs_of(command, args, false).records(tree);
+                    let which =
+                        |tree: &Collection| self.needs_of(command, args, false).records(tree);
                     self.store.bring_leaves_back(db, key, which)
                 }
             };
@@ -262,7 +269,9 @@ impl Context<'_> {
                 }
                 None => is_borrowed = entry.is_in_file_too(),
             }
-            let leaves = needs_of(command, args, false).wanted((db, key), &entry);
+            let leaves = self
+                .needs_of(command, args, false)
+                .wanted((db, key), &entry);
             if !leaves.is_empty() {
                 self.extras.wanted.extend(leaves);
                 return;
@@ -347,7 +356,8 @@ impl Context<'_> {
             self.fetch.done();
             return false;
         }
-        let (store, wanted, server) = (&self.store, &mut self.extras.wanted, self.server);
+        let (store, server, seed) = (&self.store, self.server, self.fetch.seed);
+        let wanted = &mut self.extras.wanted;
         let mut left = server.most_held();
         transaction.for_each_run(store, server.selectable_databases(), |db, command, args| {
             let copes = received::copes(command, args, true);
@@ -357,7 +367,8 @@ impl Context<'_> {
                     return;
                 };
                 if let Some(tree) = entry.tree() {
-                    let leaves = needs_of(command, args, true).wanted((db, key), &entry);
+                    let needs = Needs::of_queued(command, args, seed);
+                    let leaves = needs.wanted((db, key), &entry);
                     let bytes = leaves.iter().map(needed).sum::<usize>();
                     if bytes <= left && tree.cold_bytes() <= left as u64 {
                         left -= bytes;
@@ -401,7 +412,7 @@ impl Context<'_> {
                 return;
             }
             let Some(cold) = store.cold_in(store.db, key) else {
-                let needs = needs_of(command, args, true);
+                let needs = self.needs_of(command, args, true);
                 let bytes = store.with_cold_tree(store.db, key, |tree| needs.bytes_of_all(tree));
                 done = match bytes {
                     None => Ok(()),
@@ -422,21 +433,40 @@ impl Context<'_> {
     }
 }
 
+impl Context<'_> {
+    /// What a request needs of collections.
+    fn needs_of<'a>(
+        &self,
+        command: &Command,
+        args: &'a Args<'a>,
+        in_transaction: bool,
+    ) -> Needs<'a> {
+        let walks = match self.server.offload.is_eager.load(Relaxed) {
+            _ if in_transaction || !self.may_defer() => Walks::No,
+            true => Walks::Perhaps,
+            false => Walks::BeyondRoom(self.server),
+        };
+        Needs {
+            in_transaction,
+            walks,
+            ..Needs::of_queued(command, args, self.fetch.seed)
+        }
+    }
+
+    /// The generator of what the command that runs does by chance: the one by which its leaves were found.
+    pub(crate) fn chance(&mut self) -> Rng {
+        match std::mem::take(&mut self.fetch.seed) {
+            0 => Rng::new(),
+            seed => Rng::with_seed(seed),
+        }
+    }
+}
+
 /// Lets the values of all keys of a request leave memory.
 #[cold]
 fn offload_all(store: &mut Store<'_>, db: usize, command: &Command, args: &Args<'_>) {
     for at in command.key_positions(args.len()) {
         store.offload_key(db, args.key(at));
-    }
-}
-
-/// Needs of a request on collections.
-fn needs_of<'a>(command: &Command, args: &'a Args<'a>, in_transaction: bool) -> Needs<'a> {
-    Needs {
-        items: command.spec.items,
-        of: command.spec.group.collections(),
-        args,
-        in_transaction,
     }
 }
 

@@ -75,6 +75,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         complexity: "O(N) for N members",
         tips: &["nondeterministic_output_order"],
         args: &[KEY],
+        items: ItemsNeeded::Walked,
         handler: read::smembers,
         ..READS
     },
@@ -168,6 +169,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::of("count", ArgKind::Integer).since("3.2.0").optional(),
         ],
         history: &[("3.2.0", "Takes `count`.")],
+        items: ItemsNeeded::Drawn(random::drawn_by_spop),
         handler: random::spop,
         ..READS
     },
@@ -184,6 +186,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::of("count", ArgKind::Integer).since("2.6.0").optional(),
         ],
         history: &[("2.6.0", "Takes `count`.")],
+        items: ItemsNeeded::Any,
         handler: random::srandmember,
         ..READS
     },

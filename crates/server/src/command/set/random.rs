@@ -1,9 +1,11 @@
 //! Members by chance: SPOP SRANDMEMBER.
 
+use fastrand::Rng;
+use keyspace::SetRef;
 use keyspace::collection::kind::Members;
 
 use super::super::items::cells::write_cell;
-use super::super::items::draw::{self, any_of};
+use super::super::items::{chance, draw};
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use crate::config::Packed;
 use crate::observe::notify::Event;
@@ -11,22 +13,38 @@ use crate::store::SetEdit;
 
 const NOT_POSITIVE: Failure = Failure::of("ERR value is out of range, must be positive");
 
+/// How many members SPOP takes, if the request says it.
+fn count_of(args: &Args<'_>) -> Result<Option<u64>, Failure> {
+    if args.len() == 2 {
+        return Ok(None);
+    }
+    let count = args.integer(2).ok();
+    let count = count.and_then(|count| u64::try_from(count).ok());
+    count.map(Some).ok_or(NOT_POSITIVE)
+}
+
+/// The same, for [`ItemsNeeded::Drawn`](super::super::spec::ItemsNeeded); none if the request is wrong.
+pub(super) fn drawn_by_spop(args: &Args<'_>) -> u64 {
+    count_of(args).map_or(0, |count| count.unwrap_or(1))
+}
+
+/// Whether leaves are cold of the members that are drawn.
+fn has_cold_of(rng: &Rng, wanted: u64, members: SetRef<'_>) -> bool {
+    let is_cold = |rank| !members.cold_from_rank(rank, 1, false).is_empty();
+    match chance::ranks_of(rng.clone(), wanted, members.len()) {
+        Some(ranks) => ranks.into_iter().any(is_cold),
+        None => members.has_cold_leaves(),
+    }
+}
+
 /// `SPOP key [count]`
 pub(super) fn spop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if args.len() > 3 {
         return Err(failure::SYNTAX);
     }
-    let count = match args.len() {
-        2 => None,
-        _ => {
-            let count = args
-                .integer(2)
-                .ok()
-                .and_then(|count| u64::try_from(count).ok());
-            Some(count.ok_or(NOT_POSITIVE)?)
-        }
-    };
+    let count = count_of(args)?;
     let (key, packed) = (args.key(1), Packed::set(&context.server.settings));
+    let mut rng = context.chance();
     let mut shard = context.store.lock(key);
     let reply = &mut context.reply;
     let Some(set) = shard.find_set_to_change(key)? else {
@@ -37,6 +55,10 @@ pub(super) fn spop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         return Ok(Next::Done);
     };
     let wanted = count.unwrap_or(1).min(set.items().len());
+    if set.has_cold_leaves() && has_cold_of(&rng, wanted, set.items()) {
+        // Members came or went since the leaves were found.
+        return Ok(Next::Retry);
+    }
     if count.is_some() {
         reply.set(wanted as usize);
     }
@@ -51,7 +73,10 @@ pub(super) fn spop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     set.edit(Event::SPOP, packed, |edit: &mut SetEdit<'_, '_>| {
         // Each time any of those that are left: each choice of `wanted` members is as likely as any other.
         for _ in 0..wanted {
-            let item = any_of(edit.items()).moved_to(&mut buffer);
+            let items = edit.items();
+            let item = items.at(chance::draw(&mut rng, items.len()));
+            let item = item.expect("the rank is below the length");
+            let item = item.moved_to(&mut buffer);
             write_cell(reply, item.name);
             edit.remove(item.name);
         }

@@ -136,7 +136,7 @@ pub(super) fn zincrby(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 }
 
 /// The records of leaves in the log alone in which ZADD finds members, or puts them.
-pub(super) fn leaves_of_zadd(args: &Args<'_>, tree: &Collection) -> Vec<Base> {
+pub(super) fn leaves_of_zadd(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
     match ScoreOptions::parse(args) {
         Ok((options, from)) => leaves_of(args, options.adds, from, tree),
         Err(_) => Vec::new(),
@@ -144,7 +144,7 @@ pub(super) fn leaves_of_zadd(args: &Args<'_>, tree: &Collection) -> Vec<Base> {
 }
 
 /// The same of ZINCRBY.
-pub(super) fn leaves_of_zincrby(args: &Args<'_>, tree: &Collection) -> Vec<Base> {
+pub(super) fn leaves_of_zincrby(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
     leaves_of(args, true, 2, tree)
 }
 

@@ -1,16 +1,18 @@
 //! Commands that wait for members: BZPOPMIN BZPOPMAX BZMPOP. [`super::super::blocking`] has what they share
 //! with those of lists.
 
-use keyspace::Key;
+use keyspace::collection::Base;
+use keyspace::collection::any::Collection;
 use keyspace::collection::tree::End;
+use keyspace::{Key, SortedRef};
 use resp::reply::Writer;
 
 use super::super::blocking::take_or_wait;
 use super::super::park::{self, Unit};
-use super::super::spec::{Begin, Find};
+use super::super::spec::{Begin, Find, ItemsNeeded};
 use super::super::{Arg, ArgKind, Args, Context, Failure, Handled, KeySpec, Spec, flag::*};
 use super::READS;
-use super::pop::{Choice, take, take_named};
+use super::pop::{self, Choice, cold_at_end, leaves_of_choice, take, take_named};
 use crate::config::{Packed, Settings};
 use crate::observe::waits::Asks;
 use crate::store::Shards;
@@ -46,6 +48,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "bzpopmin",
         summary: "Removes the member with the lowest score of the first sorted set that has any, waits for \
                   one if none has",
+        items: ItemsNeeded::By(leaves_of_bzpopmin),
         handler: bzpopmin,
         ..WAITS
     },
@@ -53,6 +56,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "bzpopmax",
         summary: "Removes the member with the highest score of the first sorted set that has any, waits for \
                   one if none has",
+        items: ItemsNeeded::By(leaves_of_bzpopmax),
         handler: bzpopmax,
         ..WAITS
     },
@@ -80,10 +84,35 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::one_of("where", &[Arg::word("min", "MIN"), Arg::word("max", "MAX")]),
             Arg::of("count", ArgKind::Integer).token("COUNT").optional(),
         ],
+        items: ItemsNeeded::By(leaves_of_bzmpop),
         handler: bzmpop,
         ..READS
     },
 ];
+
+/// Whether members are cold that are asked for: others came or went since the leaves were found.
+pub(in crate::command) fn lacks(shards: &mut Shards<'_>, key: Key<'_>, asks: &Asks) -> bool {
+    let taken = match *asks {
+        Asks::Members(end, most) => (end, most),
+        Asks::Member(end) => (end, 1),
+        _ => return false,
+    };
+    let mut shard = shards.of(key);
+    let set = shard.find_sorted_set(key).ok().flatten();
+    set.is_some_and(|set| pop::lacks(&set, taken))
+}
+
+fn leaves_of_bzpopmin(_: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
+    SortedRef::of(tree).map_or(Vec::new(), |members| cold_at_end((End::Front, 1), members))
+}
+
+fn leaves_of_bzpopmax(_: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
+    SortedRef::of(tree).map_or(Vec::new(), |members| cold_at_end((End::Back, 1), members))
+}
+
+fn leaves_of_bzmpop(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
+    leaves_of_choice(Choice::parse(args, 2), tree)
+}
 
 /// Does what is asked for with a sorted set that has members.
 pub(in crate::command) fn give(

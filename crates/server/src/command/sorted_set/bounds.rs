@@ -1,5 +1,6 @@
 //! Ranges of sorted sets as requests write them, and the ranks that they are: each is found in O(log n).
 
+use keyspace::collection::Base;
 use keyspace::collection::sorted::score_of;
 use keyspace::{Bound, SortedRef};
 use resp::number::parse_f64;
@@ -80,7 +81,8 @@ impl Scores {
         })
     }
 
-    pub(super) fn ranks(self, members: SortedRef<'_>) -> (u64, u64) {
+    /// Where it begins and ends.
+    fn bounds(self) -> [Bound<'static>; 2] {
         let from = match self.is_min_excluded {
             true => Bound::BehindScore(self.min),
             false => Bound::Score(self.min),
@@ -89,7 +91,18 @@ impl Scores {
             true => Bound::Score(self.max),
             false => Bound::BehindScore(self.max),
         };
-        between(members.count_before(from), members.count_before(to))
+        [from, to]
+    }
+
+    pub(super) fn ranks(self, members: SortedRef<'_>) -> (u64, u64) {
+        let [from, to] = self.bounds().map(|bound| members.count_before(bound));
+        between(from, to)
+    }
+
+    /// The records of the leaves that have to be in memory for [`Scores::ranks`] and are cold.
+    pub(super) fn cold(self, members: SortedRef<'_>) -> Vec<Base> {
+        let bounds = self.bounds().into_iter();
+        bounds.filter_map(|bound| members.cold_at(bound)).collect()
     }
 }
 
@@ -113,17 +126,16 @@ impl<'a> End<'a> {
         }
     }
 
-    /// How many members are before it, of those that have this score. Included, a member is behind the end
-    /// if the range begins there (`is_start`), else before it.
-    fn rank(self, members: SortedRef<'_>, score: f64, is_start: bool) -> u64 {
-        let bound = match self {
-            End::First => return 0,
-            End::Last => return members.len(),
+    /// Where it is among the members that have this score; `Err` for the rank, if it is an end of them all.
+    /// Included, a member is behind the end if the range begins there (`is_start`), else before it.
+    fn bound(self, members: SortedRef<'_>, score: f64, is_start: bool) -> Result<Bound<'a>, u64> {
+        Ok(match self {
+            End::First => return Err(0),
+            End::Last => return Err(members.len()),
             End::Included(member) if is_start => Bound::Member(score, member),
             End::Excluded(member) if !is_start => Bound::Member(score, member),
             End::Included(member) | End::Excluded(member) => Bound::BehindMember(score, member),
-        };
-        members.count_before(bound)
+        })
     }
 }
 
@@ -145,7 +157,35 @@ impl<'a> Lex<'a> {
         let Some(score) = members.items().at(0).map(|item| score_of(&item)) else {
             return (0, 0);
         };
-        let from = self.min.rank(members, score, true);
-        between(from, self.max.rank(members, score, false))
+        let rank = |bound: Result<Bound<'_>, u64>| match bound {
+            Ok(bound) => members.count_before(bound),
+            Err(rank) => rank,
+        };
+        let [from, to] = self.bounds(members, score).map(rank);
+        between(from, to)
+    }
+
+    fn bounds(self, members: SortedRef<'_>, score: f64) -> [Result<Bound<'a>, u64>; 2] {
+        let (min, max) = (self.min, self.max);
+        [
+            min.bound(members, score, true),
+            max.bound(members, score, false),
+        ]
+    }
+
+    /// The records of the leaves that have to be in memory for [`Lex::ranks`] and are cold: the first alone,
+    /// if it is one of them.
+    pub(super) fn cold(self, members: SortedRef<'_>) -> Vec<Base> {
+        let first = members.items().cold_from_rank(0, 1, false);
+        if !first.is_empty() || members.is_empty() {
+            return first;
+        }
+        let score = members.items().at(0).map(|item| score_of(&item));
+        let bounds = self.bounds(members, score.unwrap_or_default());
+        let cold = bounds
+            .into_iter()
+            .flatten()
+            .filter_map(|bound| members.cold_at(bound));
+        cold.collect()
     }
 }

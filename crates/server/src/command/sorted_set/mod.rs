@@ -35,7 +35,7 @@ use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
 
 pub(super) use add::{ScoreOptions, add_scores};
 pub(crate) use blocking::COMMANDS as WAITS;
-pub(super) use blocking::give;
+pub(super) use blocking::{give, lacks};
 pub(crate) use range_table::RANGES;
 pub(crate) use several_table::COMBINES;
 
@@ -202,6 +202,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::of("min", ArgKind::Double),
             Arg::of("max", ArgKind::Double),
         ],
+        items: ItemsNeeded::By(read::leaves_of_zcount),
         handler: read::zcount,
         ..READS
     },
@@ -215,6 +216,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::of("min", ArgKind::String),
             Arg::of("max", ArgKind::String),
         ],
+        items: ItemsNeeded::By(read::leaves_of_zlexcount),
         handler: read::zlexcount,
         ..READS
     },
@@ -231,6 +233,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::of("start", ArgKind::Integer),
             Arg::of("stop", ArgKind::Integer),
         ],
+        items: ItemsNeeded::By(remove::leaves_by_rank),
         handler: remove::zremrangebyrank,
         ..READS
     },
@@ -247,6 +250,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::of("min", ArgKind::Double),
             Arg::of("max", ArgKind::Double),
         ],
+        items: ItemsNeeded::By(remove::leaves_by_score),
         handler: remove::zremrangebyscore,
         ..READS
     },
@@ -263,6 +267,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::of("min", ArgKind::String),
             Arg::of("max", ArgKind::String),
         ],
+        items: ItemsNeeded::By(remove::leaves_by_lex),
         handler: remove::zremrangebylex,
         ..READS
     },
@@ -278,6 +283,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::key("key"),
             Arg::of("count", ArgKind::Integer).optional(),
         ],
+        items: ItemsNeeded::By(pop::leaves_of_zpopmin),
         handler: pop::zpopmin,
         ..READS
     },
@@ -293,6 +299,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::key("key"),
             Arg::of("count", ArgKind::Integer).optional(),
         ],
+        items: ItemsNeeded::By(pop::leaves_of_zpopmax),
         handler: pop::zpopmax,
         ..READS
     },
@@ -319,6 +326,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::one_of("where", &[Arg::word("min", "MIN"), Arg::word("max", "MAX")]),
             Arg::of("count", ArgKind::Integer).token("COUNT").optional(),
         ],
+        items: ItemsNeeded::By(pop::leaves_of_zmpop),
         handler: pop::zmpop,
         ..READS
     },
@@ -341,6 +349,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             )
             .optional(),
         ],
+        items: ItemsNeeded::Any,
         handler: random::zrandmember,
         ..READS
     },

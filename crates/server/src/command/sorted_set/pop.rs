@@ -1,5 +1,8 @@
 //! Commands that take members from an end: ZPOPMIN ZPOPMAX ZMPOP.
 
+use keyspace::SortedRef;
+use keyspace::collection::Base;
+use keyspace::collection::any::Collection;
 use keyspace::collection::kind;
 use keyspace::collection::sorted::score_of;
 use keyspace::collection::tree::End;
@@ -61,6 +64,61 @@ pub(super) fn take_named(
     take(writer, set, (end, count), packed, true);
 }
 
+/// The records of the cold leaves that have so many members of an end.
+pub(super) fn cold_at_end((end, count): (End, u64), members: SortedRef<'_>) -> Vec<Base> {
+    let len = members.len();
+    let count = count.min(len);
+    match end {
+        End::Front => members.items().cold_between(0, count),
+        End::Back => members.items().cold_between(len - count, len),
+    }
+}
+
+/// Whether a set lacks members in memory that are to be taken: others came or went since its leaves were
+/// found.
+pub(super) fn lacks(set: &SortedSet<'_, '_>, (end, count): (End, u64)) -> bool {
+    set.has_cold_leaves() && !cold_at_end((end, count), set.sorted()).is_empty()
+}
+
+/// The leaves that ZPOPMIN needs.
+pub(super) fn leaves_of_zpopmin(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
+    leaves_of_pop(args, tree, End::Front)
+}
+
+/// The leaves that ZPOPMAX needs.
+pub(super) fn leaves_of_zpopmax(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
+    leaves_of_pop(args, tree, End::Back)
+}
+
+fn leaves_of_pop(args: &Args<'_>, tree: &Collection, end: End) -> Vec<Base> {
+    match (count_of(args), SortedRef::of(tree)) {
+        (Ok(count), Some(members)) => cold_at_end((end, count.unwrap_or(1)), members),
+        _ => Vec::new(),
+    }
+}
+
+/// The leaves that ZMPOP needs of each of its keys.
+pub(super) fn leaves_of_zmpop(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
+    leaves_of_choice(Choice::parse(args, 1), tree)
+}
+
+pub(super) fn leaves_of_choice(choice: Result<Choice, Failure>, tree: &Collection) -> Vec<Base> {
+    match (choice, SortedRef::of(tree)) {
+        (Ok(Choice { end, most, .. }), Some(members)) => cold_at_end((end, most), members),
+        _ => Vec::new(),
+    }
+}
+
+/// How many members ZPOPMIN takes, if the request says it.
+fn count_of(args: &Args<'_>) -> Result<Option<u64>, Failure> {
+    if args.len() == 2 {
+        return Ok(None);
+    }
+    let count = args.integer(2).ok();
+    let count = count.and_then(|count| u64::try_from(count).ok());
+    count.map(Some).ok_or(NOT_POSITIVE)
+}
+
 /// `ZPOPMIN key [count]`
 pub(super) fn zpopmin(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     pop_of_one(context, args, End::Front)
@@ -75,14 +133,7 @@ fn pop_of_one(context: &mut Context<'_>, args: &Args<'_>, end: End) -> Handled {
     if args.len() > 3 {
         return Err(failure::SYNTAX);
     }
-    let count = match args.len() {
-        2 => None,
-        _ => {
-            let count = args.integer(2).ok();
-            let count = count.and_then(|count| u64::try_from(count).ok());
-            Some(count.ok_or(NOT_POSITIVE)?)
-        }
-    };
+    let count = count_of(args)?;
     let (key, packed) = (args.key(1), Packed::sorted_set(&context.server.settings));
     let mut shard = context.store.lock(key);
     let reply = &mut context.reply;
@@ -92,6 +143,9 @@ fn pop_of_one(context: &mut Context<'_>, args: &Args<'_>, end: End) -> Handled {
         return Ok(Next::Done);
     };
     let wanted = wanted.min(set.sorted().len());
+    if lacks(&set, (end, wanted)) {
+        return Ok(Next::Retry);
+    }
     let nests = count.is_some() && reply.protocol == Protocol::Resp3;
     reply.array(wanted as usize * if nests { 1 } else { 2 });
     take(reply, set, (end, wanted), packed, nests);
@@ -141,6 +195,9 @@ pub(super) fn zmpop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let mut shards = context.store.lock_keys(keys.clone());
     for key in keys {
         if let Some(set) = shards.of(key).find_sorted_set(key)? {
+            if lacks(&set, (end, most)) {
+                return Ok(Next::Retry);
+            }
             take_named(&mut context.reply, (key.bytes, set), (end, most), packed);
             return Ok(Next::Done);
         }

@@ -2,6 +2,8 @@
 //!
 //! Every range is one of ranks: its ends are found first, in O(log n), then the members are given out.
 
+use keyspace::collection::Base;
+use keyspace::collection::any::Collection;
 use keyspace::collection::cell::Cell;
 use keyspace::collection::kind;
 use keyspace::collection::run::Item;
@@ -131,6 +133,31 @@ impl<'a> Range<'a> {
     }
 }
 
+/// Leaves of a range that come back into memory for it; more are read by the walk that shows them.
+const BACK_MOST: usize = 4;
+
+/// The leaves that a range needs: first those of its ends.
+fn leaves(args: &Args<'_>, tree: &Collection, walks: bool, form: Form) -> Vec<Base> {
+    let start = if form.stores { 3 } else { 2 };
+    let (Ok(range), Some(members)) = (Range::parse(args, form, start), SortedRef::of(tree)) else {
+        return Vec::new();
+    };
+    let ends = match range.ends {
+        Ends::Ranks(_) => Vec::new(),
+        Ends::Scores(scores) => scores.cold(members),
+        Ends::Lex(lex) => lex.cold(members),
+    };
+    if !ends.is_empty() {
+        return ends;
+    }
+    let (from, to) = range.ranks(members);
+    let leaves = members.items().cold_between(from, to);
+    match walks && !form.stores && leaves.len() > BACK_MOST {
+        true => Vec::new(),
+        false => leaves,
+    }
+}
+
 /// Members of some ranks, a leaf at a time.
 struct Walk {
     from: u64,
@@ -173,6 +200,14 @@ impl Look<kind::Scores> for Walk {
         }
         self.from < self.to
     }
+
+    fn cold(&mut self, items: ItemsRef<'_, kind::Scores>, ahead: Option<usize>) -> Vec<Base> {
+        let rank = match self.is_reverse {
+            true => self.to.saturating_sub(1),
+            false => self.from,
+        };
+        items.cold_from_rank(rank, ahead.unwrap_or(1), self.is_reverse)
+    }
 }
 
 /// Answers with a member, and with its score if that is wanted: as a pair in RESP3.
@@ -206,9 +241,15 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, form: Form) -> Handled {
     let start = reply.position();
     walk.head(reply);
     let items = members.items();
-    let has_more = walk.step(items, reply) && look_on(&mut walk, items, reply, &slice);
+    let has_cold = set.has_cold_leaves();
+    let has_more =
+        (has_cold || walk.step(items, reply)) && look_on(&mut walk, items, has_cold, reply, &slice);
     if !has_more {
         return Ok(Next::Done);
+    }
+    if !context.may_defer() {
+        // Members came or went since the leaves were found.
+        return Ok(Next::Retry);
     }
     let moment = set.moment();
     drop(shard);
@@ -216,17 +257,24 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, form: Form) -> Handled {
     Ok(leave::<kind::Scores>(context, args, start, moment, walk))
 }
 
-/// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
-pub(super) fn zrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let form = Form {
-        by: None,
-        is_reverse: None,
-        stores: false,
-    };
-    answer(context, args, form)
-}
+/// What the request says.
+const ANY: Form = Form {
+    by: None,
+    is_reverse: None,
+    stores: false,
+};
+/// Of ZRANGESTORE.
+const STORED: Form = Form {
+    stores: true,
+    ..ANY
+};
+const BY_RANK_REVERSE: Form = fixed(By::Rank, true);
+const BY_SCORE: Form = fixed(By::Score, false);
+const BY_SCORE_REVERSE: Form = fixed(By::Score, true);
+const BY_LEX: Form = fixed(By::Lex, false);
+const BY_LEX_REVERSE: Form = fixed(By::Lex, true);
 
-fn fixed(by: By, is_reverse: bool) -> Form {
+const fn fixed(by: By, is_reverse: bool) -> Form {
     Form {
         by: Some(by),
         is_reverse: Some(is_reverse),
@@ -234,29 +282,53 @@ fn fixed(by: By, is_reverse: bool) -> Form {
     }
 }
 
+/// Functions for [`ItemsNeeded::By`](super::super::spec::ItemsNeeded).
+macro_rules! leaves_of {
+    ($($name:ident: $form:ident)*) => {
+        $(pub(super) fn $name(args: &Args<'_>, tree: &Collection, walks: bool) -> Vec<Base> {
+            leaves(args, tree, walks, $form)
+        })*
+    };
+}
+
+leaves_of! {
+    leaves_of_zrange: ANY
+    leaves_of_zrangestore: STORED
+    leaves_of_zrevrange: BY_RANK_REVERSE
+    leaves_of_zrangebyscore: BY_SCORE
+    leaves_of_zrevrangebyscore: BY_SCORE_REVERSE
+    leaves_of_zrangebylex: BY_LEX
+    leaves_of_zrevrangebylex: BY_LEX_REVERSE
+}
+
+/// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
+pub(super) fn zrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    answer(context, args, ANY)
+}
+
 /// `ZREVRANGE key start stop [WITHSCORES]`
 pub(super) fn zrevrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    answer(context, args, fixed(By::Rank, true))
+    answer(context, args, BY_RANK_REVERSE)
 }
 
 /// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`
 pub(super) fn zrangebyscore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    answer(context, args, fixed(By::Score, false))
+    answer(context, args, BY_SCORE)
 }
 
 /// `ZREVRANGEBYSCORE key max min [WITHSCORES] [LIMIT offset count]`
 pub(super) fn zrevrangebyscore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    answer(context, args, fixed(By::Score, true))
+    answer(context, args, BY_SCORE_REVERSE)
 }
 
 /// `ZRANGEBYLEX key min max [LIMIT offset count]`
 pub(super) fn zrangebylex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    answer(context, args, fixed(By::Lex, false))
+    answer(context, args, BY_LEX)
 }
 
 /// `ZREVRANGEBYLEX key max min [LIMIT offset count]`
 pub(super) fn zrevrangebylex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    answer(context, args, fixed(By::Lex, true))
+    answer(context, args, BY_LEX_REVERSE)
 }
 
 /// An item of a set that is made as a whole. Where Redis holds few members there is no -0.
@@ -269,12 +341,7 @@ fn stored<'a>(item: &Item<'a>, is_packed: bool) -> Item<'a> {
 
 /// `ZRANGESTORE destination source min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]`
 pub(super) fn zrangestore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let form = Form {
-        by: None,
-        is_reverse: None,
-        stores: true,
-    };
-    let range = Range::parse(args, form, 3)?;
+    let range = Range::parse(args, STORED, 3)?;
     let (server, target, source) = (context.server, args.key(1), args.key(2));
     let mut shards = context.store.lock_keys([target, source].into_iter());
     let packed = Packed::sorted_set(&server.settings);
@@ -283,6 +350,10 @@ pub(super) fn zrangestore(context: &mut Context<'_>, args: &Args<'_>) -> Handled
     if let Some(set) = shard.read_sorted_set(source)? {
         let members = set.sorted();
         let (mut from, to) = range.ranks(members);
+        if set.has_cold_leaves() && !members.items().cold_between(from, to).is_empty() {
+            // Members came or went since the leaves were found.
+            return Ok(Next::Retry);
+        }
         let is_packed = to - from <= packed.entries as u64;
         while from < to {
             let mut left = to - from;

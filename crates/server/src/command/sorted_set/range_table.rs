@@ -1,5 +1,6 @@
 //! The table of ranges of sorted sets.
 
+use super::super::spec::ItemsNeeded;
 use super::super::{Arg, ArgKind, KeySpec, Spec, flag::*};
 use super::{READS, range};
 
@@ -36,6 +37,7 @@ pub(crate) const RANGES: &[Spec] = &[
             Arg::word("withscores", "WITHSCORES").optional(),
         ],
         history: &[("6.2.0", "Takes `REV`, `BYSCORE`, `BYLEX` and `LIMIT`.")],
+        items: ItemsNeeded::By(range::leaves_of_zrange),
         handler: range::zrange,
         ..READS
     },
@@ -53,6 +55,7 @@ pub(crate) const RANGES: &[Spec] = &[
             Arg::word("withscores", "WITHSCORES").optional(),
         ],
         deprecated: Some(("6.2.0", "`ZRANGE` with the `REV` argument")),
+        items: ItemsNeeded::By(range::leaves_of_zrevrange),
         handler: range::zrevrange,
         ..READS
     },
@@ -82,6 +85,7 @@ pub(crate) const RANGES: &[Spec] = &[
         ],
         history: &[("2.0.0", "Takes `WITHSCORES`.")],
         deprecated: Some(("6.2.0", "`ZRANGE` with the `BYSCORE` argument")),
+        items: ItemsNeeded::By(range::leaves_of_zrangebyscore),
         handler: range::zrangebyscore,
         ..READS
     },
@@ -109,6 +113,7 @@ pub(crate) const RANGES: &[Spec] = &[
         ],
         history: &[("2.1.6", "Takes ends in any order.")],
         deprecated: Some(("6.2.0", "`ZRANGE` with the `REV` and `BYSCORE` arguments")),
+        items: ItemsNeeded::By(range::leaves_of_zrevrangebyscore),
         handler: range::zrevrangebyscore,
         ..READS
     },
@@ -134,6 +139,7 @@ pub(crate) const RANGES: &[Spec] = &[
             .optional(),
         ],
         deprecated: Some(("6.2.0", "`ZRANGE` with the `BYLEX` argument")),
+        items: ItemsNeeded::By(range::leaves_of_zrangebylex),
         handler: range::zrangebylex,
         ..READS
     },
@@ -159,6 +165,7 @@ pub(crate) const RANGES: &[Spec] = &[
             .optional(),
         ],
         deprecated: Some(("6.2.0", "`ZRANGE` with the `REV` and `BYLEX` arguments")),
+        items: ItemsNeeded::By(range::leaves_of_zrevrangebylex),
         handler: range::zrevrangebylex,
         ..READS
     },
@@ -198,6 +205,7 @@ pub(crate) const RANGES: &[Spec] = &[
             .optional(),
         ],
         needs: |_, at| at > 1,
+        items: ItemsNeeded::By(range::leaves_of_zrangestore),
         handler: range::zrangestore,
         ..READS
     },

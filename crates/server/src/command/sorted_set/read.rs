@@ -1,6 +1,8 @@
 //! Commands that tell what a sorted set has: ZCARD ZSCORE ZMSCORE ZRANK ZREVRANK ZCOUNT ZLEXCOUNT.
 
 use keyspace::SortedRef;
+use keyspace::collection::Base;
+use keyspace::collection::any::Collection;
 
 use super::super::items::cells::cell;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
@@ -122,6 +124,22 @@ fn count(
 pub(super) fn zcount(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let range = Scores::parse(args, 2, 3)?;
     count(context, args, |members| range.ranks(members))
+}
+
+/// The leaves that ZCOUNT needs.
+pub(super) fn leaves_of_zcount(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
+    match (Scores::parse(args, 2, 3), SortedRef::of(tree)) {
+        (Ok(range), Some(members)) => range.cold(members),
+        _ => Vec::new(),
+    }
+}
+
+/// The leaves that ZLEXCOUNT needs.
+pub(super) fn leaves_of_zlexcount(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
+    match (Lex::parse(args, 2, 3), SortedRef::of(tree)) {
+        (Ok(range), Some(members)) => range.cold(members),
+        _ => Vec::new(),
+    }
 }
 
 /// `ZLEXCOUNT key min max`

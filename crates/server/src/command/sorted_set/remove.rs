@@ -1,6 +1,8 @@
 //! Commands that remove the members of a range: ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX.
 
 use keyspace::SortedRef;
+use keyspace::collection::Base;
+use keyspace::collection::any::Collection;
 use keyspace::collection::sorted::score_of;
 
 use super::super::{Args, Context, Handled, Next};
@@ -32,12 +34,59 @@ fn remove(
         return Ok(Next::Done);
     };
     let (from, to) = ranks(set.sorted());
+    if set.has_cold_leaves() && !cold_between(set.sorted(), from, to).is_empty() {
+        // Members came or went since the leaves were found.
+        return Ok(Next::Retry);
+    }
     match to - from == set.sorted().len() {
         true => set.take_all(event),
         false => set.edit(event, packed, |edit| take_ranks(edit, from, to)),
     }
     context.reply.integer((to - from) as i64);
     Ok(Next::Done)
+}
+
+/// The records of the cold leaves of the members of some ranks. Where these are all, none is needed.
+fn cold_between(members: SortedRef<'_>, from: u64, to: u64) -> Vec<Base> {
+    match to - from == members.len() {
+        true => Vec::new(),
+        false => members.items().cold_between(from, to),
+    }
+}
+
+/// The leaves that ZREMRANGEBYRANK needs.
+pub(super) fn leaves_by_rank(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
+    let (Ok(range), Some(members)) = (Ranks::parse(args, 2, 3), SortedRef::of(tree)) else {
+        return Vec::new();
+    };
+    let (from, to) = range.ranks(members.len());
+    cold_between(members, from, to)
+}
+
+/// The leaves that ZREMRANGEBYSCORE needs: first those of the ends.
+pub(super) fn leaves_by_score(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
+    let (Ok(range), Some(members)) = (Scores::parse(args, 2, 3), SortedRef::of(tree)) else {
+        return Vec::new();
+    };
+    let ends = range.cold(members);
+    if !ends.is_empty() {
+        return ends;
+    }
+    let (from, to) = range.ranks(members);
+    cold_between(members, from, to)
+}
+
+/// The leaves that ZREMRANGEBYLEX needs: first those of the ends.
+pub(super) fn leaves_by_lex(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
+    let (Ok(range), Some(members)) = (Lex::parse(args, 2, 3), SortedRef::of(tree)) else {
+        return Vec::new();
+    };
+    let ends = range.cold(members);
+    if !ends.is_empty() {
+        return ends;
+    }
+    let (from, to) = range.ranks(members);
+    cold_between(members, from, to)
 }
 
 /// `ZREMRANGEBYRANK key start stop`

@@ -159,6 +159,7 @@ impl Worker {
                 connection.note_memory(self.stats);
             }
             self.slow_reader(token);
+            self.end_unread_work(token);
         }
         self.move_on(&stalled);
     }

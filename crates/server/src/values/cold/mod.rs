@@ -28,6 +28,7 @@
 //!
 //! [`is_on`]: crate::shared::Offload::is_on
 
+mod ahead;
 mod fetch;
 mod promise;
 mod served;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 use crate::shared::Mailboxes;
 use crate::values::pool::Pool;
 
+pub(crate) use ahead::{ReadLeaves, Reads};
 pub(crate) use fetch::{Fetch, FetchOne};
 pub(crate) use promise::{Promises, needed, taken};
 pub(crate) use served::Served;
@@ -46,6 +48,8 @@ pub(crate) use wanted::{Arrived, FetchState, Wanted};
 /// Threads that read values back, and the fetches in progress.
 pub(crate) struct Fetching {
     pub(crate) threads: Pool<FetchOne>,
+    /// Threads that read leaves for walks through collections.
+    pub(crate) walks: Pool<ReadLeaves>,
     /// Memory promised to values.
     pub(crate) promises: Promises,
     /// Complete fetches.
@@ -56,6 +60,7 @@ impl Fetching {
     pub(crate) fn new(workers: usize) -> Fetching {
         Fetching {
             threads: Pool::default(),
+            walks: Pool::default(),
             promises: Promises::default(),
             fetched: Mailboxes::new(workers),
         }

@@ -39,6 +39,8 @@ pub(crate) struct FetchState {
     pub(crate) missing: usize,
     /// Values that were read for it and are only served.
     pub(crate) arrived: Vec<Arrived>,
+    /// What decides about what it does by chance; 0 until that is asked.
+    pub(crate) seed: u64,
 }
 
 impl FetchState {
@@ -56,7 +58,10 @@ impl FetchState {
     #[inline]
     pub(crate) fn done(&mut self) {
         if self.is_noted {
-            *self = FetchState::default();
+            *self = FetchState {
+                seed: self.seed,
+                ..FetchState::default()
+            };
         }
     }
 }
