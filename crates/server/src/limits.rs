@@ -435,8 +435,8 @@ pub(crate) const JOURNAL_KEEP_BYTES: usize = 256 << 10;
 pub(crate) const FETCH_THREADS: usize = 8;
 pub(crate) const FETCH_TRIES: u32 = 8;
 
-/// Threads that read cold leaves ahead of walks through collections, leaves and bytes of their records that are
-/// read ahead of one, and how many of them a thread reads at once.
+/// Threads that read cold leaves ahead of walks through collections, leaves and bytes of their records that
+/// are read ahead of one, and how many of them a thread reads at once.
 pub(crate) const WALK_READERS: usize = 8;
 pub(crate) const WALK_AHEAD: usize = 64;
 pub(crate) const WALK_AHEAD_BYTES: u32 = 128 * 1024;

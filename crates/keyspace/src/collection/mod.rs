@@ -33,6 +33,7 @@ pub mod any;
 pub mod build;
 pub mod cell;
 pub mod clones;
+mod cold_view;
 pub mod items;
 pub mod kind;
 mod leaving;

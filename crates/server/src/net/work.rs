@@ -142,8 +142,8 @@ impl Worker {
         }
     }
 
-    /// Closes a connection whose client does not read the reply of work that keeps memory, or space on the disk,
-    /// from being given back where there is none left.
+    /// Closes a connection whose client does not read the reply of work that keeps memory, or space on the
+    /// disk, from being given back where there is none left.
     pub(super) fn end_unread_work(&mut self, token: u64) {
         let is_short = self.server.memory.is_near() || self.server.gate.has(Closed::LogRefuses);
         let Some(connection) = self.connections.get_mut(token) else {

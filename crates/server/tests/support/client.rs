@@ -48,8 +48,8 @@ pub(crate) fn encode_request<T: AsRef<[u8]>>(args: &[T]) -> Vec<u8> {
     out
 }
 
-/// Bytes of a reply from which on more of it is gathered before it is decoded again, as long as no pause between
-/// two parts is longer than this.
+/// Bytes of a reply from which on more of it is gathered before it is decoded again, as long as no pause
+/// between two parts is longer than this.
 const LARGE_REPLY: usize = 1 << 20;
 const GATHERING: Duration = Duration::from_millis(20);
 

@@ -8,7 +8,7 @@ const DRAWN_MOST: u64 = 64;
 
 /// The ranks, in a collection of `len` items, of `count` items that are drawn one after the other of those
 /// that are left, by [`draw`] with this generator. `None` if they are many.
-pub(in crate::command) fn ranks_of(mut rng: Rng, count: u64, len: u64) -> Option<Vec<u64>> {
+pub(crate) fn ranks_of(mut rng: Rng, count: u64, len: u64) -> Option<Vec<u64>> {
     if count > DRAWN_MOST || count >= len {
         return None;
     }
@@ -26,7 +26,7 @@ pub(in crate::command) fn ranks_of(mut rng: Rng, count: u64, len: u64) -> Option
 }
 
 /// The rank of the item that is drawn of so many.
-pub(in crate::command) fn draw(rng: &mut Rng, left: u64) -> u64 {
+pub(crate) fn draw(rng: &mut Rng, left: u64) -> u64 {
     rng.u64(..left)
 }
 

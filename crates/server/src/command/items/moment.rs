@@ -20,7 +20,7 @@ use crate::limits::{WALK_AHEAD, WALK_AHEAD_BYTES};
 use crate::request::Pieces;
 use crate::server::Server;
 use crate::store::HeldMoment;
-use crate::values::cold::Reads;
+use crate::values::cold::LeavesAhead;
 
 /// A look at the items of a collection.
 pub(in crate::command) trait Look<K>: Send + 'static {
@@ -94,7 +94,7 @@ struct Rest<L, K> {
     answer: Pieces,
     /// What was read of leaves that are cold, and what is being read.
     thawed: Thawed,
-    reads: Option<Reads>,
+    reads: Option<LeavesAhead>,
 }
 
 impl<L: Look<K>, K: Held + Send> Rest<L, K> {
@@ -130,7 +130,7 @@ impl<L: Look<K>, K: Held + Send> Rest<L, K> {
             is_taken
         });
         let reader = (&**self.server, self.worker);
-        self.reads = Some(Reads::begin(reader, hold, items.instance(), &records));
+        self.reads = Some(LeavesAhead::begin(reader, hold, items.instance(), &records));
         Ok(false)
     }
 }

@@ -6,8 +6,8 @@ use keyspace::collection::any::Collection;
 use keyspace::collection::cell::Cell;
 use keyspace::{Key, Kind};
 
+use crate::command::cursor;
 use crate::command::items::chance;
-use crate::command::{Command, cursor};
 use crate::limits::LEAVES_PER_FETCH;
 use crate::request::Args;
 use crate::server::Server;
@@ -28,7 +28,8 @@ pub(crate) enum ItemsNeeded {
     /// Any, by chance: the command reads leaves itself as it draws items, unless nothing of it may be done
     /// later.
     Any,
-    /// So many by chance, as the seed of the request says ([`Context::chance`](crate::command::Context::chance)).
+    /// So many by chance, as the seed of the request says
+    /// ([`Context::chance`](crate::command::Context::chance)).
     Drawn(fn(&Args<'_>) -> u64),
     /// Those that these arguments name: `from` and every `step`th behind it. It does no harm if some of them
     /// are no names.
@@ -91,19 +92,7 @@ pub(super) struct Needs<'a> {
     pub(super) seed: u64,
 }
 
-impl<'a> Needs<'a> {
-    /// What a request of a transaction needs.
-    pub(super) fn of_queued(command: &Command, args: &'a Args<'a>, seed: u64) -> Needs<'a> {
-        Needs {
-            items: command.spec.items,
-            of: command.spec.group.collections(),
-            args,
-            in_transaction: true,
-            walks: Walks::No,
-            seed,
-        }
-    }
-
+impl Needs<'_> {
     fn walks(self, tree: &Collection) -> bool {
         match self.walks {
             Walks::No => false,

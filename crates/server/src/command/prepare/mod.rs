@@ -367,7 +367,7 @@ impl Context<'_> {
                     return;
                 };
                 if let Some(tree) = entry.tree() {
-                    let needs = Needs::of_queued(command, args, seed);
+                    let needs = needs_of_queued(command, args, seed);
                     let leaves = needs.wanted((db, key), &entry);
                     let bytes = leaves.iter().map(needed).sum::<usize>();
                     if bytes <= left && tree.cold_bytes() <= left as u64 {
@@ -433,6 +433,18 @@ impl Context<'_> {
     }
 }
 
+/// What a request of a transaction needs of collections.
+fn needs_of_queued<'a>(command: &Command, args: &'a Args<'a>, seed: u64) -> Needs<'a> {
+    Needs {
+        items: command.spec.items,
+        of: command.spec.group.collections(),
+        args,
+        in_transaction: true,
+        walks: Walks::No,
+        seed,
+    }
+}
+
 impl Context<'_> {
     /// What a request needs of collections.
     fn needs_of<'a>(
@@ -449,7 +461,7 @@ impl Context<'_> {
         Needs {
             in_transaction,
             walks,
-            ..Needs::of_queued(command, args, self.fetch.seed)
+            ..needs_of_queued(command, args, self.fetch.seed)
         }
     }
 

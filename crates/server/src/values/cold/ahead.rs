@@ -27,21 +27,21 @@ pub(crate) struct ReadLeaves {
 }
 
 /// Leaves that are being read.
-pub(crate) struct Reads {
+pub(crate) struct LeavesAhead {
     receiver: Receiver<Result<Leaves, Failure>>,
     /// Jobs that have not ended.
     left: usize,
     read: Leaves,
 }
 
-impl Reads {
+impl LeavesAhead {
     /// Begins to read the records of leaves of an instance, and wakes a worker when there are some.
     pub(crate) fn begin(
         (server, worker): (&'static Values, usize),
         hold: &Arc<Hold>,
         instance: u64,
         records: &[Base],
-    ) -> Reads {
+    ) -> LeavesAhead {
         let (sender, receiver) = channel();
         let jobs = records.chunks(WALK_READS).map(|records| ReadLeaves {
             server,
@@ -53,7 +53,7 @@ impl Reads {
         });
         let left = jobs.len();
         server.fetching.walks.add(jobs);
-        Reads {
+        LeavesAhead {
             receiver,
             left,
             read: Vec::new(),

@@ -39,7 +39,7 @@ use std::sync::Arc;
 use crate::shared::Mailboxes;
 use crate::values::pool::Pool;
 
-pub(crate) use ahead::{ReadLeaves, Reads};
+pub(crate) use ahead::{LeavesAhead, ReadLeaves};
 pub(crate) use fetch::{Fetch, FetchOne};
 pub(crate) use promise::{Promises, needed, taken};
 pub(crate) use served::Served;
