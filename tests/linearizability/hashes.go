@@ -47,10 +47,12 @@ func (s State) isHash(key int) bool { return s.hashes[key].there != 0 }
 
 // transfer gives a key what another has.
 func (s *State) transfer(from, to int) {
-	hash, set := s.hashes[from], s.sets[from]
-	s.put(to, s.value[from])
-	s.hashes[to] = hash
-	s.sets[to] = set
+	before := *s
+	s.put(to, before.value[from])
+	s.hashes[to] = before.hashes[from]
+	s.sets[to] = before.sets[from]
+	s.lists[to] = before.lists[from]
+	s.zsets[to] = before.zsets[from]
 }
 
 // setHash gives a key these fields, or removes it if there are none.

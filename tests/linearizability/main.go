@@ -5,8 +5,8 @@
 // which agrees with their times and with what the sequential model (model.go) answers. With -crashes the server is killed
 // meanwhile and started again: what was answered must still be there, what was not answered may have been done or not. With -cold each
 // command finds the values of its keys in the log alone (DEBUG OFFLOAD-ALL), so that it is parked until they are read back. With
-// -hashes most keys are hashes of a few fields (hashes.go), with -sets sets of a few members (sets.go); with -small 64 these are
-// trees (DEBUG SMALL-BYTES).
+// -hashes most keys are hashes of a few fields (hashes.go), with -sets sets of a few members (sets.go), with -lists lists
+// (lists.go), with -zsets sorted sets (zsets.go); with -small 64 these are trees (DEBUG SMALL-BYTES).
 //
 // The seed is printed with what fails; the operations are the same with the same seed, how threads take turns is not.
 package main
@@ -37,7 +37,9 @@ func main() {
 	cold := flag.Bool("cold", false, "whether values are in the log alone whenever a command begins")
 	hashes := flag.Bool("hashes", false, "whether most keys are hashes")
 	sets := flag.Bool("sets", false, "whether most keys are sets")
-	small := flag.Int("small", 0, "from how many `bytes` on a hash or a set is a tree")
+	lists := flag.Bool("lists", false, "whether most keys are lists")
+	zsets := flag.Bool("zsets", false, "whether most keys are sorted sets")
+	small := flag.Int("small", 0, "from how many `bytes` on a collection is a tree")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "what chance begins with")
 	output := flag.String("output", os.TempDir(), "the `directory` for pictures of what went wrong")
 	flag.Parse()
@@ -45,7 +47,8 @@ func main() {
 		fmt.Fprintf(os.Stderr, "usage: linearizability [options] SERVER, with at most %d clients and %d keys\n", maxClients, maxKeys)
 		os.Exit(2)
 	}
-	p := plan{clients: *clients, operations: *operations, keys: *keys, crashes: *crashes, cold: *cold, hashes: *hashes, sets: *sets}
+	p := plan{clients: *clients, operations: *operations, keys: *keys, crashes: *crashes, cold: *cold, hashes: *hashes, sets: *sets,
+		lists: *lists, zsets: *zsets}
 	passed, failed := 0, 0
 	for _, word := range strings.Split(*threads, ",") {
 		workers, err := strconv.Atoi(word)
@@ -65,6 +68,12 @@ func main() {
 		}
 		if p.sets {
 			values += ", sets"
+		}
+		if p.lists {
+			values += ", lists"
+		}
+		if p.zsets {
+			values += ", sorted sets"
 		}
 		if *small > 0 {
 			values += fmt.Sprintf(", trees from %d bytes on", *small)

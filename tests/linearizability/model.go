@@ -25,6 +25,10 @@ type State struct {
 	hashes [maxKeys]fields
 	// The members of keys that are sets, as bits. A set without members is none.
 	sets [maxKeys]uint8
+	// The elements of keys that are lists, with blanks between. A list without elements is none.
+	lists [maxKeys]string
+	// What keys that are sorted sets have. A sorted set without members is none.
+	zsets [maxKeys]scores
 	// The keys that each client watches, as bits, and the clients of which one has changed.
 	watched [maxClients]uint8
 	dirty   uint16
@@ -73,6 +77,23 @@ const (
 	sinterstore
 	sunionstore
 	sdiffstore
+	lpush
+	rpush
+	lpop
+	rpop
+	llen
+	lrange
+	lmove
+	zadd
+	zincr
+	zrem
+	zpopmin
+	zpopmax
+	zscore
+	zrange
+	zcard
+	zunionstore
+	zinterstore
 	// The server was killed and started again: nobody watches anything any more.
 	crash
 )
@@ -81,6 +102,8 @@ var names = [...]string{
 	"GET", "SET", "SETNX", "GETSET", "GETDEL", "INCRBY", "MGET", "MSET", "MSETNX", "DEL", "EXISTS", "RENAME", "RENAMENX", "COPY",
 	"DBSIZE", "FLUSHDB", "WATCH", "UNWATCH", "EXEC", "HSET", "HSETNX", "HGET", "HMGET", "HDEL", "HINCRBY", "HGETALL", "HLEN",
 	"SADD", "SREM", "SCARD", "SISMEMBER", "SMEMBERS", "SMOVE", "SINTER", "SUNION", "SDIFF", "SINTERSTORE", "SUNIONSTORE", "SDIFFSTORE",
+	"LPUSH", "RPUSH", "LPOP", "RPOP", "LLEN", "LRANGE", "LMOVE",
+	"ZADD", "ZINCRBY", "ZREM", "ZPOPMIN", "ZPOPMAX", "ZSCORE", "ZRANGE", "ZCARD", "ZUNIONSTORE", "ZINTERSTORE",
 	"(crash)",
 }
 
@@ -107,7 +130,8 @@ const unknown = "?"
 // writes tells whether the operation may change anything.
 func (op Op) writes() bool {
 	switch op.kind {
-	case get, mget, exists, dbsize, hget, hmget, hgetall, hlen, scard, sismember, smembers, sinter, sunion, sdiff:
+	case get, mget, exists, dbsize, hget, hmget, hgetall, hlen, scard, sismember, smembers, sinter, sunion, sdiff, llen, lrange,
+		zscore, zrange, zcard:
 		return false
 	case exec:
 		for _, inner := range op.body {
@@ -123,6 +147,15 @@ func (op Op) writes() bool {
 // words are the arguments of the request, for keys of these names.
 func (op Op) words(keys []string) []string {
 	words := []string{names[op.kind]}
+	if zadd <= op.kind && op.kind <= zinterstore {
+		return append(words, op.sortedWords(keys)...)
+	}
+	if lpush <= op.kind && op.kind <= lmove {
+		for _, key := range op.keys {
+			words = append(words, keys[key])
+		}
+		return append(words, op.listWords()...)
+	}
 	for at, key := range op.keys {
 		words = append(words, keys[key])
 		if at < len(op.values) && op.fields == nil {
@@ -182,6 +215,8 @@ func (s *State) put(key int, value int64) {
 	s.value[key] = value
 	s.hashes[key] = fields{}
 	s.sets[key] = 0
+	s.lists[key] = ""
+	s.zsets[key] = scores{}
 	s.there |= 1 << key
 	s.touch(key)
 }
@@ -193,14 +228,21 @@ func (s *State) remove(key int) bool {
 	s.value[key] = 0
 	s.hashes[key] = fields{}
 	s.sets[key] = 0
+	s.lists[key] = ""
+	s.zsets[key] = scores{}
 	s.there &^= 1 << key
 	s.touch(key)
 	return true
 }
 
+// isCollection tells whether a key has no string.
+func (s State) isCollection(key int) bool {
+	return s.isHash(key) || s.isSet(key) || s.isList(key) || s.isSorted(key)
+}
+
 // read is what MGET says of a key.
 func (s State) read(key int) string {
-	if !s.has(key) || s.isHash(key) || s.isSet(key) {
+	if !s.has(key) || s.isCollection(key) {
 		return "nil"
 	}
 	return strconv.FormatInt(s.value[key], 10)
@@ -221,9 +263,13 @@ func apply(s State, op Op) (State, string) {
 	}
 	switch op.kind {
 	case get, getset, getdel, incr:
-		if s.isHash(first) || s.isSet(first) {
+		if s.isCollection(first) {
 			return s, wrongType
 		}
+	case lpush, rpush, lpop, rpop, llen, lrange, lmove:
+		return s.ofList(first, op)
+	case zadd, zincr, zrem, zpopmin, zpopmax, zscore, zrange, zcard, zunionstore, zinterstore:
+		return s.ofSorted(first, op)
 	case sadd, srem, scard, sismember, smembers, smove, sinter, sunion, sdiff, sinterstore, sunionstore, sdiffstore:
 		return s.ofSet(first, op)
 	case hset, hsetnx, hget, hmget, hdel, hincr, hgetall, hlen:
@@ -367,6 +413,13 @@ func hash(s State) uint64 {
 		sum = (sum ^ uint64(s.hashes[at].there) ^ uint64(s.sets[at])<<8) * 0x100000001b3
 		for _, value := range s.hashes[at].value {
 			sum = (sum ^ uint64(value)) * 0x100000001b3
+		}
+		for _, letter := range s.lists[at] {
+			sum = (sum ^ uint64(letter)) * 0x100000001b3
+		}
+		sum = (sum ^ uint64(s.zsets[at].there)) * 0x100000001b3
+		for _, score := range s.zsets[at].score {
+			sum = (sum ^ uint64(score)) * 0x100000001b3
 		}
 	}
 	return sum

@@ -22,8 +22,8 @@ type plan struct {
 	cold bool
 	// Whether most keys are hashes.
 	hashes bool
-	// Whether most keys are sets.
-	sets bool
+	// Whether most keys are sets, lists or sorted sets.
+	sets, lists, zsets bool
 }
 
 // run is one history in the making.
@@ -95,6 +95,12 @@ func makeHistory(s *server, p plan, number int, seed uint64) ([]porcupine.Operat
 				}
 				if p.sets {
 					ops = append(ops, Op{kind: smembers, keys: []int{key}})
+				}
+				if p.lists {
+					ops = append(ops, Op{kind: lrange, keys: []int{key}})
+				}
+				if p.zsets {
+					ops = append(ops, Op{kind: zrange, keys: []int{key}})
 				}
 			}
 			last.do(ops)
@@ -342,6 +348,12 @@ func (c *actor) any() Op {
 	}
 	if c.sets && c.random.IntN(8) > 0 {
 		return c.anyOfSet()
+	}
+	if c.lists && c.random.IntN(8) > 0 {
+		return c.anyOfList()
+	}
+	if c.zsets && c.random.IntN(8) > 0 {
+		return c.anyOfSorted()
 	}
 	one := c.some(1, 1)
 	switch n := c.random.IntN(100); {
