@@ -35,6 +35,7 @@ complete -c ferrite-server -l lfu-log-factor -d 'How slowly the count of uses gr
 complete -c ferrite-server -l lfu-decay-time -d 'The minutes without use after which that count is less by one; 0 is never' -r -f
 complete -c ferrite-server -l hash-max-listpack-entries -d 'The fields beyond which OBJECT ENCODING calls a hash hashtable' -r -f
 complete -c ferrite-server -l hash-max-listpack-value -d 'The bytes of a field or a value beyond which OBJECT ENCODING calls a hash hashtable' -r -f
+complete -c ferrite-server -l hll-sparse-max-bytes -d 'The bytes beyond which PFADD and PFMERGE write a HyperLogLog in the dense form, which has 12304 bytes' -r -f
 complete -c ferrite-server -l list-max-listpack-size -d 'The elements up to which OBJECT ENCODING calls a list listpack; or the bytes: -1 is 4 KiB, -2 is 8 KiB, up to -5 for 64 KiB' -r -f
 complete -c ferrite-server -l set-max-intset-entries -d 'The members up to which OBJECT ENCODING calls a set of integers intset' -r -f
 complete -c ferrite-server -l set-max-listpack-entries -d 'The members up to which OBJECT ENCODING calls any other set listpack' -r -f

@@ -6,7 +6,8 @@
 //! is short, [`shard`] joins those under one lock, [`database`] stripes a keyspace over shards, [`observe`]
 //! tells who wants to hear of changes, [`mod@snapshot`] reads all of it at one point in time into
 //! [`mod@records`], [`turn`] says when a worker may hold references into memory that others want to free, and
-//! [`hold`] keeps many shards locked for one turn.
+//! [`hold`] keeps many shards locked for one turn. Beside that, [`hyperloglog`] has the bytes of strings that
+//! count elements.
 
 mod bucket;
 pub mod collection;
@@ -17,6 +18,7 @@ mod expire;
 mod hash;
 mod heap;
 mod hold;
+pub mod hyperloglog;
 mod index;
 mod keyspace;
 mod large;

@@ -20,6 +20,7 @@ mod gather;
 mod golden;
 mod hash_files;
 mod http;
+mod hyperloglogs;
 mod import;
 mod inbox_model;
 mod large_hashes;

@@ -227,6 +227,7 @@ pub(crate) enum Group {
     Generic,
     String,
     Bitmap,
+    HyperLogLog,
     List,
     Hash,
     Set,
@@ -243,7 +244,7 @@ impl Group {
     /// The collections whose items its commands use; of any other kind a command needs none to refuse it.
     pub(crate) fn collections(self) -> Collections {
         match self {
-            Group::String | Group::Bitmap => Collections::None,
+            Group::String | Group::Bitmap | Group::HyperLogLog => Collections::None,
             Group::Hash => Collections::Of(Kind::Hash),
             Group::Set => Collections::Of(Kind::Set),
             // Some of its commands take sets, too.
@@ -270,6 +271,8 @@ pub(crate) enum Begin {
     Index(i32),
     /// Behind this word, looked for from this argument on.
     Keyword(&'static str, i32),
+    /// Only the command itself knows.
+    Unknown,
 }
 
 /// Which arguments from there on are keys.
@@ -279,6 +282,8 @@ pub(crate) enum Find {
     Range { last: i32, step: i32, limit: i32 },
     /// As many as the argument at `count` says, from `first` on.
     Count { count: i32, first: i32, step: i32 },
+    /// Only the command itself knows.
+    Unknown,
 }
 
 impl KeySpec {

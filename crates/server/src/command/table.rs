@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use super::server::key_finder;
 use super::spec::{Begin, Find, Group, Handler, KeySpec, Spec, flag};
 use super::{
-    bitmap, config, connection, geo, hash, key, list, pubsub, server, set, sorted_set, string,
-    transaction,
+    bitmap, config, connection, geo, hash, hyperloglog, key, list, pubsub, server, set, sort,
+    sorted_set, string, transaction,
 };
 use crate::request::Args;
 
@@ -54,6 +54,7 @@ impl Command {
             spec.group,
             Group::String
                 | Group::Bitmap
+                | Group::HyperLogLog
                 | Group::List
                 | Group::Hash
                 | Group::Set
@@ -224,6 +225,9 @@ impl Command {
             return Reach::Everything;
         }
         let all: Vec<&[u8]> = args.from(0).collect();
+        if key_finder::has_untold(self.spec, &all) {
+            return Reach::Everything;
+        }
         match key_finder::find(self.spec, &all) {
             Some(found) => Reach::Found(found.into_iter().map(|key| key.at).collect()),
             // It will be refused; the keys that it looks up before are unknown.
@@ -282,6 +286,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     let families = [
         string::COMMANDS,
         bitmap::COMMANDS,
+        hyperloglog::COMMANDS,
         hash::COMMANDS,
         set::COMMANDS,
         sorted_set::COMMANDS,
@@ -291,6 +296,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         geo::COMMANDS,
         list::COMMANDS,
         key::COMMANDS,
+        sort::COMMANDS,
         connection::COMMANDS,
         pubsub::COMMANDS,
         server::COMMANDS,

@@ -41,6 +41,7 @@ pub(crate) enum Setting {
     LfuDecayTime,
     HashMaxListpackEntries,
     HashMaxListpackValue,
+    HllSparseMaxBytes,
     ListMaxListpackSize,
     SetMaxIntsetEntries,
     SetMaxListpackEntries,

@@ -65,7 +65,7 @@ impl Worker {
             server: self.server,
             store: Store {
                 db: session.db,
-                touch: !session.no_touch,
+                touch: !session.no_touch && self.server.memory.counts_reads(),
                 ..Store::new(
                     self.server,
                     &mut self.turn,

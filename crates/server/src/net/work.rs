@@ -76,7 +76,7 @@ impl Worker {
         let mut around = Around {
             store: Store {
                 db: session.db,
-                touch: !session.no_touch,
+                touch: !session.no_touch && server.memory.counts_reads(),
                 ..Store::new(
                     server,
                     &mut self.turn,

@@ -47,6 +47,7 @@ events! {
     SETBIT: STRING "setbit";
     INCRBY: STRING "incrby";
     INCRBYFLOAT: STRING "incrbyfloat";
+    PFADD: STRING "pfadd";
     HSET: HASH "hset";
     HDEL: HASH "hdel";
     HEXPIRE: HASH "hexpire";
@@ -62,6 +63,7 @@ events! {
     LINSERT: LIST "linsert";
     LREM: LIST "lrem";
     LTRIM: LIST "ltrim";
+    SORTSTORE: LIST "sortstore";
     SADD: SET "sadd";
     SREM: SET "srem";
     SPOP: SET "spop";

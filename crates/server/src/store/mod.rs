@@ -147,6 +147,13 @@ impl Store<'_> {
         self.lock_shards_in(db, set)
     }
 
+    /// Locks all shards of the selected database.
+    pub(crate) fn lock_all(&self) -> Shards<'_> {
+        let mut set = ShardSet::default();
+        (0..self.keyspace.shards()).for_each(|shard| set.add(ShardId(shard)));
+        self.lock_shards(set)
+    }
+
     /// Locks several shards of the selected database.
     #[inline]
     pub(crate) fn lock_shards(&self, set: ShardSet) -> Shards<'_> {

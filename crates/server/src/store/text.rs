@@ -246,6 +246,28 @@ impl Text<'_, '_> {
         result
     }
 
+    /// [`Text::update`] of a value that keeps its length, in two parts, each of which is logged alone; the
+    /// second may be empty.
+    pub(crate) fn update_parts(
+        &mut self,
+        parts: [Range<usize>; 2],
+        form: Form,
+        change: impl FnOnce(&mut [u8]),
+    ) {
+        let (journal, len) = (self.0.store.journal, self.0.inner.value_len());
+        let mut old = journal.and_then(|_| self.0.inner.overwritten());
+        change(self.0.inner.resize_value(len, form));
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            if let Some(journal) = journal {
+                journal.patched(&mut self.0.inner, old, part);
+                old = self.0.inner.overwritten();
+            }
+        }
+        self.0.inner.touch();
+        self.0.store.stats.sets.add(1);
+        self.0.changed(ChangeKind::Written);
+    }
+
     /// The value, wherever it is; what is in the log alone is read on the spot.
     ///
     /// # Errors

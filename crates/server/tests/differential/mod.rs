@@ -11,13 +11,14 @@
 //! the letter is decided in `compare.rs`, which also holds the table of deliberate differences.
 //!
 //! Reading order: `request` and `words` (the vocabulary), `strings`, `keys`, `bits`, `hashes`, `sets`,
-//! `sorted_sets`, `lists`, `session` (the sentences), `stream` (the text), `pair`, `compare`, `run`, `walk`,
-//! `heard` and `scenarios` (the examination), `report`.
+//! `sorted_sets`, `lists`, `hyperloglogs`, `sorting`, `session` (the sentences), `stream` (the text), `pair`,
+//! `compare`, `run`, `walk`, `heard` and `scenarios` (the examination), `report`.
 
 mod bits;
 mod compare;
 mod hashes;
 mod heard;
+mod hyperloglogs;
 mod keys;
 mod lists;
 mod pair;
@@ -28,6 +29,7 @@ mod scenarios;
 mod session;
 mod sets;
 mod sorted_sets;
+mod sorting;
 mod stream;
 mod strings;
 mod walk;
@@ -62,8 +64,8 @@ const COVERED: &str = "\
     ZMSCORE ZCOUNT ZLEXCOUNT ZRANGE ZREVRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE ZRANGEBYLEX ZREVRANGEBYLEX \
     ZRANGESTORE ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX ZPOPMIN ZPOPMAX ZMPOP ZUNION ZINTER ZDIFF \
     ZUNIONSTORE ZINTERSTORE ZDIFFSTORE ZINTERCARD ZRANDMEMBER ZSCAN LPUSH RPUSH LPUSHX RPUSHX LPOP RPOP LLEN \
-    LINDEX LRANGE LTRIM LSET LINSERT LREM LPOS LMOVE RPOPLPUSH LMPOP ECHO PING HELLO CLIENT COMMAND \
-    CONFIG";
+    LINDEX LRANGE LTRIM LSET LINSERT LREM LPOS LMOVE RPOPLPUSH LMPOP SORT SORT_RO PFADD PFCOUNT PFMERGE ECHO \
+    PING HELLO CLIENT COMMAND CONFIG";
 
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())

@@ -113,8 +113,10 @@ impl Generator {
             40..=63 => self.key_request(),
             64..=75 => self.bit_request(),
             76..=83 => self.hash_request(),
-            84..=88 => self.set_request(),
-            89..=94 => self.sorted_set_request(),
+            84..=87 => self.set_request(),
+            88..=89 => self.hyperloglog_request(),
+            90 => self.sort_request(),
+            91..=95 => self.sorted_set_request(),
             _ => self.list_request(),
         }
     }

@@ -44,9 +44,11 @@ fn keys_are_evicted_under_every_policy_and_the_figures_agree() {
     let policies = [
         ("allkeys-lru", &[][..]),
         ("allkeys-lfu", &[]),
+        ("allkeys-lrm", &[]),
         ("allkeys-random", &[]),
         ("volatile-lru", &["EX", "1000"]),
         ("volatile-lfu", &["EX", "1000"]),
+        ("volatile-lrm", &["EX", "1000"]),
         ("volatile-random", &["EX", "1000"]),
         ("volatile-ttl", &["EX", "1000"]),
     ];

@@ -26,9 +26,9 @@ fn what_cannot_be_taken_over_is_named() {
     for (before, line, behind, reason) in [
         (
             "",
-            "PFADD visits x",
+            "XDEL visits 1-0",
             "",
-            format!("PFADD, key \"visits\": {unknown}"),
+            format!("XDEL, key \"visits\": {unknown}"),
         ),
         (
             "MULTI\nSET b 1",

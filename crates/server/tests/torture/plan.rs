@@ -1,6 +1,6 @@
 //! The plan: a script from a seed, one life of the server after the other.
 
-use crate::torture::commands::{COMMANDS, Effect, Row, bits, hashes, lists, payload, scores, sets};
+use crate::torture::commands::{COMMANDS, Effect, Row, bits, payload, words_of_items};
 use crate::torture::inspect::SEPARATOR;
 use crate::torture::model::DATABASES;
 use crate::torture::run::LANES;
@@ -19,6 +19,7 @@ const SORTED_SETS: u32 = 4;
 const PLACES: u32 = 2;
 /// And of lists.
 const LISTS: u32 = 4;
+const HYPERLOGLOGS: u32 = 3;
 /// Keys that no other request names.
 const SELDOM: u32 = 64;
 
@@ -511,6 +512,7 @@ impl Plan {
             ("z", SORTED_SETS),
             ("p", PLACES),
             ("l", LISTS),
+            ("y", HYPERLOGLOGS),
         ];
         if let Some((class, count)) = classes.iter().find(|(class, _)| *class == token) {
             let number = self.random.u32(..*count);
@@ -590,11 +592,4 @@ impl Plan {
             _ => random.usize(1_000_000..5_000_000) / shrink,
         }
     }
-}
-
-/// What stands in the place of a word about fields, members, scores or elements.
-fn words_of_items(random: &mut fastrand::Rng, token: &str) -> Option<Vec<Arg>> {
-    let words = hashes::words(random, token).or_else(|| sets::words(random, token));
-    let words = words.or_else(|| scores::words(random, token));
-    words.or_else(|| lists::words(random, token))
 }

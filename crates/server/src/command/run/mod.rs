@@ -321,7 +321,7 @@ impl Context<'_> {
     /// Takes over what the last command changed of its session.
     pub(crate) fn refresh(&mut self) {
         self.store.db = self.session.db;
-        self.store.touch = !self.session.no_touch;
+        self.store.touch = !self.session.no_touch && self.server.memory.counts_reads();
         self.store.notifier = Notifier::new(self.server);
         self.reply.set_protocol(self.session.protocol);
     }

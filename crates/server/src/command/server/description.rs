@@ -83,10 +83,11 @@ fn category_of_group(spec: &Spec) -> Option<&'static str> {
         return None;
     }
     match spec.group {
-        Group::Generic if spec.categories.contains(&"@connection") => None,
+        Group::Generic if is_of_others(spec) => None,
         Group::Generic => Some("@keyspace"),
         Group::String => Some("@string"),
         Group::Bitmap => Some("@bitmap"),
+        Group::HyperLogLog => Some("@hyperloglog"),
         Group::List => Some("@list"),
         Group::Hash => Some("@hash"),
         Group::Set => Some("@set"),
@@ -96,6 +97,12 @@ fn category_of_group(spec: &Spec) -> Option<&'static str> {
         Group::Transactions => Some("@transaction"),
         Group::Server | Group::Cluster | Group::PubSub => None,
     }
+}
+
+/// Whether a generic command belongs to other categories: that of connections, or those of types.
+fn is_of_others(spec: &Spec) -> bool {
+    let others = ["@connection", "@list"];
+    others.iter().any(|other| spec.categories.contains(other))
 }
 
 /// Writes a set of words.
@@ -121,6 +128,7 @@ fn write_key_rule(reply: &mut Reply<'_>, rule: &KeySpec) {
             reply.bulk(word.as_bytes());
             write_number(reply, "startfrom", from);
         }
+        Begin::Unknown => write_search(reply, "unknown", &[]),
     }
     reply.bulk(b"find_keys");
     match rule.find {
@@ -132,6 +140,7 @@ fn write_key_rule(reply: &mut Reply<'_>, rule: &KeySpec) {
             let numbers = [("keynumidx", count), ("firstkey", first), ("keystep", step)];
             write_search(reply, "keynum", &numbers);
         }
+        Find::Unknown => write_search(reply, "unknown", &[]),
     }
 }
 

@@ -96,6 +96,7 @@ fn group_name(group: Group) -> &'static str {
         Group::Generic => "generic",
         Group::String => "string",
         Group::Bitmap => "bitmap",
+        Group::HyperLogLog => "hyperloglog",
         Group::List => "list",
         Group::Hash => "hash",
         Group::Set => "set",

@@ -42,7 +42,37 @@ pub(crate) fn find(spec: &Spec, args: &[&[u8]]) -> Option<Vec<FoundKey>> {
         let positions = (first..=last).step_by(step);
         found.extend(positions.map(|at| FoundKey { at, flags }));
     }
+    if spec.name == "sort"
+        && let Some(at) = stored_at(args)
+    {
+        let flags = spec.keys.last().map_or(&[][..], |rule| rule.flags);
+        found.push(FoundKey { at, flags });
+    }
     (!found.is_empty() || spec.keys.is_empty()).then_some(found)
+}
+
+/// Whether a request may use keys that its arguments do not name: SORT with patterns.
+pub(crate) fn has_untold(spec: &Spec, args: &[&[u8]]) -> bool {
+    let is_untold = |rule: &KeySpec| matches!(rule.begin, Begin::Unknown);
+    let is_pattern = |at| is(args, at, "by") || is(args, at, "get");
+    spec.keys.iter().any(is_untold) && (2..args.len()).any(is_pattern)
+}
+
+/// The argument of SORT that is its destination: the last of several, found as Redis finds it.
+fn stored_at(args: &[&[u8]]) -> Option<usize> {
+    let (mut stored, mut at) = (None, 2);
+    while at < args.len() {
+        at += match () {
+            () if is(args, at, "limit") => 3,
+            () if is(args, at, "get") || is(args, at, "by") => 2,
+            () if is(args, at, "store") && at + 1 < args.len() => {
+                stored = Some(at + 1);
+                1
+            }
+            () => 1,
+        };
+    }
+    stored
 }
 
 /// Whether there is an argument and it is this word, in any case.
@@ -56,6 +86,7 @@ fn begin(rule: &KeySpec, args: &[&[u8]]) -> Option<usize> {
     let (word, from) = match rule.begin {
         Begin::Index(index) => return usize::try_from(index).ok(),
         Begin::Keyword(word, from) => (word, from),
+        Begin::Unknown => return None,
     };
     // Looked for from an argument on, or, if it is counted from the end, from there backwards.
     let distance = from.unsigned_abs() as usize;
@@ -98,6 +129,7 @@ fn range(rule: &KeySpec, args: &[&[u8]], first: usize) -> Option<(usize, usize, 
             }
             Some((first, first + (keys - 1) * step, step))
         }
+        Find::Unknown => None,
     }
 }
 

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `read` | GET MGET STRLEN GETRANGE SUBSTR, GETEX GETDEL GETSET |
 //! | `received` | SET SETNX SETEX PSETEX GETSET of values that have come in files of their own |
-//! | `write` | SET SETNX SETEX PSETEX MSET MSETNX APPEND SETRANGE |
+//! | `write` | SET SETNX SETEX PSETEX MSET MSETNX MSETEX APPEND SETRANGE |
 //! | `number` | INCR DECR INCRBY DECRBY INCRBYFLOAT |
 //! | `compare` | DIGEST DELEX DELIFEQ, and the conditions that SET shares with them |
 //! | `lcs` | LCS; `subsequence` is its algorithm |
@@ -320,6 +320,38 @@ pub(crate) const COMMANDS: &[Spec] = &[
         args: PAIRS,
         needs: NO_VALUES,
         handler: write::msetnx,
+        ..Spec::BASE
+    },
+    Spec {
+        name: "msetex",
+        arity: -4,
+        flags: WRITE | DENYOOM | MOVABLE_KEYS,
+        keys: &[KeySpec {
+            flags: &["OW", "update"],
+            begin: Begin::Index(1),
+            find: Find::Count {
+                count: 0,
+                first: 1,
+                step: 2,
+            },
+            notes: None,
+        }],
+        group: Group::String,
+        since: "8.4.0",
+        summary: "Sets the values and the expiry of several keys, if none of them exists or all do",
+        complexity: "O(N) for N keys",
+        args: &[
+            Arg::of("numkeys", ArgKind::Integer),
+            Arg::block("data", &[KEY, VALUE]).multiple(),
+            Arg::one_of("condition", &[Arg::word("nx", "NX"), Arg::word("xx", "XX")]).optional(),
+            Arg::one_of(
+                "expiration",
+                &[EX, PX, EXAT, PXAT, Arg::word("keepttl", "KEEPTTL")],
+            )
+            .optional(),
+        ],
+        needs: NO_VALUES,
+        handler: write::msetex,
         ..Spec::BASE
     },
     Spec {

@@ -147,10 +147,9 @@ pub(super) fn moment_of(
 }
 
 impl<'a> SetOptions<'a> {
-    /// Reads the options from the fourth argument on.
-    pub(super) fn parse(args: &Args<'a>) -> Result<SetOptions<'a>, Failure> {
+    /// Reads the options from an argument on.
+    pub(super) fn parse(args: &Args<'a>, mut at: usize) -> Result<SetOptions<'a>, Failure> {
         let mut options = SetOptions::default();
-        let mut at = 3;
         while at < args.len() {
             at += 1 + options.take(args, at).ok_or(failure::SYNTAX)?;
         }

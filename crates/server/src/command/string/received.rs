@@ -33,7 +33,7 @@ fn put(
 
 /// `SET` with all of its options.
 pub(super) fn set(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let options = SetOptions::parse(args)?;
+    let options = SetOptions::parse(args, 3)?;
     let expiry = options.expiry(context, args)?;
     let key = args.key(1);
     put(context, key, expiry, |shard, reply| {

@@ -5,7 +5,7 @@
 
 use keyspace::{Expiry, Form, INLINE_VALUE_MAX, Key, LargeValue, New};
 
-use super::super::{Args, Context, Failure, Handled, Next, Reply};
+use super::super::{Args, Context, Failure, Handled, Next, Reply, failure};
 use super::compare::Condition;
 use super::length_with;
 use super::options::{SetOptions, TimeUnit, moment_of};
@@ -64,7 +64,7 @@ fn put_large(store: &Store<'_>, key: Key<'_>, value: LargeValue, expiry: Expiry)
 
 #[inline(never)]
 fn set_with_options(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let options = SetOptions::parse(args)?;
+    let options = SetOptions::parse(args, 3)?;
     let expiry = options.expiry(context, args)?;
     let (key, value) = (args.key(1), args.get(2));
     if options.condition.is_none() && !options.get {
@@ -229,6 +229,47 @@ pub(super) fn msetnx(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
+/// `MSETEX numkeys key value [key value ...] [NX | XX]
+/// [EX seconds | PX milliseconds | EXAT time | PXAT time | KEEPTTL]`
+pub(super) fn msetex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let count = args.integer(1).ok();
+    let count = count.filter(|count| (1..=i64::from(i32::MAX)).contains(count));
+    let end = 2 + 2 * count.ok_or(NUMBER_OF_KEYS)? as usize;
+    if end > args.len() {
+        return Err(NUMBER_OF_PAIRS);
+    }
+    let options = SetOptions::parse(args, end)?;
+    if options.get || options.condition.is_some_and(Condition::compares) {
+        return Err(failure::SYNTAX);
+    }
+    let expiry = options.expiry(context, args)?;
+    let places = (2..end).step_by(2);
+    let large = places.clone().map(|at| at + 1);
+    let large = large.filter(|&at| is_large(args.get(at)));
+    let large: Vec<LargeValue> = large.map(|at| args.large(at)).collect();
+    let mut large = large.into_iter();
+    let mut keys = places.clone().map(|at| args.key(at));
+    let mut shards = context.store.lock_keys(keys.clone());
+    let is_wanted = match options.condition {
+        Some(Condition::Missing) => !keys.any(|key| shards.of(key).contains(key)),
+        Some(_) => keys.all(|key| shards.of(key).contains(key)),
+        None => true,
+    };
+    for at in places.take_while(|_| is_wanted) {
+        let (key, value) = (args.key(at), args.get(at + 1));
+        let mut shard = shards.of(key);
+        if is_large(value) {
+            let value = large.next().expect("made above for every large value");
+            shard.write(key, New::large(&value).expiry(expiry));
+        } else {
+            shard.set(key, value, expiry);
+        }
+        tell_of_set(&shard, key, expiry);
+    }
+    context.reply.integer(is_wanted.into());
+    Ok(Next::Done)
+}
+
 /// `APPEND key value`
 pub(super) fn append(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (key, tail) = (args.key(1), args.get(2));
@@ -290,4 +331,6 @@ pub(super) fn setrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
+const NUMBER_OF_KEYS: Failure = Failure::of("ERR invalid numkeys value");
+const NUMBER_OF_PAIRS: Failure = Failure::of("ERR wrong number of key-value pairs");
 const OFFSET: Failure = Failure::of("ERR offset is out of range");

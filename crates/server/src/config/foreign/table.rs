@@ -176,7 +176,6 @@ pub(super) static GROUPS: &[Group] = &[
     Group {
         reason: "it tunes how redis-server stores a type; every type here has one form",
         rows: &[
-            size("hll-sparse-max-bytes", "3000"),
             number("list-compress-depth", "0"),
             size("stream-node-max-bytes", "4096"),
             number("stream-node-max-entries", "100"),

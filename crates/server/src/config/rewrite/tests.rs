@@ -184,6 +184,7 @@ const OTHERS: &[(Setting, &str)] = &[
     (Setting::LfuDecayTime, "0"),
     (Setting::HashMaxListpackEntries, "0"),
     (Setting::HashMaxListpackValue, "1025kb"),
+    (Setting::HllSparseMaxBytes, "2kb"),
     (Setting::ListMaxListpackSize, "-3"),
     (Setting::SetMaxIntsetEntries, "100"),
     (Setting::SetMaxListpackEntries, "101"),

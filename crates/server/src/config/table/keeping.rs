@@ -38,6 +38,8 @@ pub(super) const KEEPING: &[Row] = &[
             "allkeys-random",
             "noeviction",
             "offload",
+            "volatile-lrm",
+            "allkeys-lrm",
         ]),
         default: "offload",
         mutable: true,
@@ -122,6 +124,20 @@ pub(super) const KEEPING: &[Row] = &[
         section: Section::Data,
         summary: "The bytes of a field or a value beyond which OBJECT ENCODING calls a hash hashtable. \
                   How a hash is stored does not depend on it.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::HllSparseMaxBytes,
+        name: "hll-sparse-max-bytes",
+        kind: Kind::Memory {
+            min: 0,
+            max: i64::MAX,
+        },
+        default: "3000",
+        mutable: true,
+        section: Section::Data,
+        summary: "The bytes beyond which PFADD and PFMERGE write a HyperLogLog in the dense form, which has \
+                  12304 bytes.",
         ..BASE
     },
     Row {

@@ -91,6 +91,8 @@ pub(crate) struct Budget {
     is_dropping: AtomicBool,
     /// Time (Unix ms) at which all remaining clients were spared and still exceeded the limit.
     spared_ms: AtomicI64,
+    /// Whether reads are no uses (LRM).
+    only_writes_count: AtomicBool,
     /// Bytes beyond the limit of all clients: the largest request with its replies, if clients exceeded their
     /// limit a moment ago.
     pub(crate) single: AtomicUsize,
@@ -108,6 +110,12 @@ impl Budget {
     pub(crate) fn is_near_with(&self, bytes: usize) -> bool {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         sys::memory::published().saturating_add(bytes) >= self.ceiling.load(Relaxed)
+    }
+
+    /// Whether a read counts as a use of a key, by the policy.
+    #[inline]
+    pub(crate) fn counts_reads(&self) -> bool {
+        !self.only_writes_count.load(Relaxed)
     }
 
     /// Bytes in use.
@@ -276,6 +284,8 @@ impl Shared {
             Some(_) => Access::Heat,
         };
         let settings = &self.settings;
+        let is_lrm = settings.choice(Setting::MaxMemoryPolicy).ends_with("-lrm");
+        self.memory.only_writes_count.store(is_lrm, Relaxed);
         let number = |setting| settings.int(setting).clamp(0, i64::from(u32::MAX)) as u32;
         let (factor, minutes) = (number(Setting::LfuLogFactor), number(Setting::LfuDecayTime));
         self.keyspace.set_access(access, factor, minutes);

@@ -9,6 +9,7 @@
 //!
 //! | word | stands for |
 //! |---|---|
+//! | `{y}` | a key of HyperLogLogs |
 //! | `{v}` `{n}` `{b}` `{x}` `{h}` `{u}` `{z}` `{p}` `{l}` | a key of values, of small numbers, of big numbers, of short lives, of hashes, of sets, of sorted sets, of places, of lists: each class has its own few names |
 //! | `{vs}` `{pairs}` | several keys of values; several with texts |
 //! | `{text}` `{tail}` | bytes of all lengths; of few |
@@ -20,6 +21,7 @@
 //! | `{zp}` `{zpmany}` | some scores with members; many, which make a tree of the sorted set |
 //! | `{e}` `{es}` `{emany}` | an element of a list; some elements; many |
 //! | `{index}` `{end}` `{few}` | an index of a list; LEFT or RIGHT; a count |
+//! | `{ye}` `{yes}` `{yemany}` | an element of a HyperLogLog; some; many, which make it dense |
 //! | `{fn}` `{fq}` | a field that has integers, quarters |
 //! | `{int}` `{big}` `{quarter}` | numbers |
 //! | `{secs}` `{future}` `{future-s}` `{short}` | a long time; moments far away, in ms and s; milliseconds that pass soon |
@@ -32,16 +34,18 @@
 
 pub(crate) mod bits;
 pub(crate) mod hashes;
+pub(crate) mod hyperloglogs;
 mod keys;
 pub(crate) mod lists;
 pub(crate) mod payload;
 mod reads;
 pub(crate) mod scores;
 pub(crate) mod sets;
+mod sorting;
 mod strings;
 
 use crate::torture::model::{Call, Expect, Global};
-use crate::torture::script::Request;
+use crate::torture::script::{Arg, Request};
 
 /// What a command is to the model.
 pub(crate) enum Effect {
@@ -120,6 +124,9 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("setrange", 40, &["{v} {at} {tail}", "{v} {at} {tail}", "{v} {at} {text}"], strings::setrange),
     keys("mset", 40, &["{pairs}"], strings::mset),
     keys("msetnx", 8, &["{pairs}"], strings::msetnx),
+    keys("msetex", 12, &["2 {v} {text} {v} {tail}", "1 {v} {text} EX {secs}",
+        "2 {v} {tail} {v} {tail} PXAT {future}", "2 {v} {text} {v} {tail} NX",
+        "1 {v} {tail} XX EXAT {future-s}", "2 {v} {tail} {v} {tail} KEEPTTL"], strings::msetex),
     keys("incr", 8, &["{n}", "{v}", "{b}"], strings::incr),
     keys("decr", 8, &["{n}", "{b}"], strings::decr),
     keys("incrby", 8, &["{n} {int}", "{b} {big}"], strings::incrby),
@@ -131,6 +138,10 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("setbit", 30, &["{v} {bit} {01}"], bits::setbit),
     keys("bitfield", 20, &["{v} {fields}"], bits::bitfield),
     keys("bitop", 10, &["AND {v} {vs}", "OR {v} {vs}", "XOR {v} {vs}", "NOT {v} {v}"], bits::bitop),
+
+    keys("pfadd", 30, &["{y} {ye}", "{y} {yes}", "{y} {yes}", "{y} {yemany}", "{y}"], hyperloglogs::pfadd),
+    keys("pfmerge", 6, &["{y} {y}", "{y} {y} {y}", "{y}"], hyperloglogs::pfmerge),
+    keys("pfdebug", 1, &["TODENSE {y}"], hyperloglogs::pfdebug),
 
     keys("hset", 60, &["{h} {fv}", "{h} {fv}", "{h} {fv}", "{h} {fvmany}", "{h} {f} {text}"], hashes::hset),
     keys("hmset", 6, &["{h} {fv}"], hashes::hmset),
@@ -195,16 +206,18 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("lmove", 12, &["{l} {l} {end} {end}"], lists::lmove),
     keys("rpoplpush", 6, &["{l} {l}"], lists::rpoplpush),
     // Nobody else writes these keys: a wait ends with its time. `tests/lists.rs` has waits that are served.
+    keys("sort", 6, &["{l} ALPHA STORE {l}", "{u} ALPHA DESC STORE {l}", "{z} ALPHA ASC STORE {l}",
+        "{l} BY nosort LIMIT 0 5 STORE {l}"], sorting::sort),
     keys("blpop", 3, &["{l} {l} 0.001"], lists::blpop),
     keys("brpop", 3, &["{l} {l} 0.001"], lists::brpop),
     keys("blmpop", 3, &["0.001 2 {l} {l} {end} COUNT {few}"], lists::blmpop),
     keys("blmove", 3, &["{l} {l} {end} {end} 0.001"], lists::lmove),
     keys("brpoplpush", 2, &["{l} {l} 0.001"], lists::rpoplpush),
 
-    keys("del", 20, &["{v}", "{vs}", "{n}", "{x}", "{h}", "{u}", "{z}", "{l}"], keys::del),
+    keys("del", 20, &["{v}", "{vs}", "{n}", "{x}", "{h}", "{u}", "{z}", "{l}", "{y}"], keys::del),
     keys("unlink", 10, &["{v}", "{vs}", "{h}"], keys::del),
     keys("expire", 8, &["{v} {secs}", "{v} -1", "{n} {secs}", "{h} {secs}", "{h} -1",
-        "{u} {secs}", "{z} {secs}", "{l} {secs}"], keys::expire),
+        "{u} {secs}", "{z} {secs}", "{l} {secs}", "{y} {secs}"], keys::expire),
     keys("pexpire", 8, &["{v} {secs}000", "{v} 0"], keys::pexpire),
     keys("expireat", 8, &["{v} {future-s}", "{v} {future-s} NX", "{v} {future-s} XX"], keys::expireat),
     keys("pexpireat", 8, &["{v} {future}", "{v} {future} GT", "{v} {future} LT", "{v} 1000"], keys::pexpireat),
@@ -212,8 +225,9 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("copy", 30, &["{v} {v} REPLACE", "{v} {v}", "{v} {v} DB {db} REPLACE", "{n} {n} DB {db}",
         "{h} {h} REPLACE", "{h} {h} DB {db} REPLACE", "{u} {u} REPLACE",
         "{u} {u} DB {db} REPLACE", "{z} {z} REPLACE", "{z} {z} DB {db} REPLACE",
-        "{l} {l} REPLACE", "{l} {l} DB {db} REPLACE"], keys::copy),
-    keys("rename", 20, &["{v} {v}", "{n} {n}", "{h} {h}", "{u} {u}", "{z} {z}", "{l} {l}"], keys::rename),
+        "{l} {l} REPLACE", "{l} {l} DB {db} REPLACE", "{y} {y} REPLACE"], keys::copy),
+    keys("rename", 20, &["{v} {v}", "{n} {n}", "{h} {h}", "{u} {u}", "{z} {z}", "{l} {l}", "{y} {y}"],
+        keys::rename),
     keys("renamenx", 10, &["{v} {v}", "{h} {h}"], keys::renamenx),
     keys("move", 16, &["{v} {db}", "{h} {db}", "{u} {db}", "{z} {db}", "{l} {db}"], keys::move_),
     keys("restore", 10, &["{v} 0 {payload}", "{v} 0 {payload} REPLACE", "{v} {secs}000 {payload} REPLACE",
@@ -226,7 +240,8 @@ pub(crate) const COMMANDS: &[Row] = &[
     global("flushall", 1, &["", "ASYNC"], keys::flushall),
     global("swapdb", 4, &["{db} {db}"], keys::swapdb),
 
-    keys("get", 20, &["{v}", "{n}", "{x}"], reads::get),
+    keys("get", 20, &["{v}", "{n}", "{x}", "{y}"], reads::get),
+    keys("pfcount", 6, &["{y} {y}", "{y} {y} {y}"], hyperloglogs::pfcount),
     keys("mget", 8, &["{vs}"], reads::mget),
     keys("getrange", 8, &["{v} {at} 3000000", "{v} 0 100"], reads::getrange),
     keys("strlen", 6, &["{v}"], reads::strlen),
@@ -285,4 +300,12 @@ pub(crate) const COMMANDS: &[Row] = &[
 /// The row of a command.
 pub(crate) fn row(name: &str) -> Option<&'static Row> {
     COMMANDS.iter().find(|row| row.name == name)
+}
+
+/// What stands in the place of a word about fields, members, scores or elements.
+pub(crate) fn words_of_items(random: &mut fastrand::Rng, token: &str) -> Option<Vec<Arg>> {
+    let words = hashes::words(random, token).or_else(|| sets::words(random, token));
+    let words = words.or_else(|| scores::words(random, token));
+    let words = words.or_else(|| hyperloglogs::words(random, token));
+    words.or_else(|| lists::words(random, token))
 }

@@ -152,6 +152,40 @@ pub(super) fn msetnx(call: &mut Call<'_>) -> Expect {
     Expect::int(1)
 }
 
+/// `count key value ... [NX | XX] [KEEPTTL | unit time]`
+pub(super) fn msetex(call: &mut Call<'_>) -> Expect {
+    let args = call.args;
+    let count: usize = number(&args[0]).expect("shapes have a count");
+    let (pairs, mut rest) = args[1..].split_at(2 * count);
+    let is_there = |call: &Call<'_>| {
+        pairs
+            .chunks(2)
+            .map(|pair| call.get(&pair[0]).is_some())
+            .collect()
+    };
+    let there: Vec<bool> = is_there(call);
+    let is_wanted = match rest.first().map(|word| &word[..]) {
+        Some(b"NX") => !there.contains(&true),
+        Some(b"XX") => !there.contains(&false),
+        _ => true,
+    };
+    if matches!(rest.first().map(|word| &word[..]), Some(b"NX" | b"XX")) {
+        rest = &rest[1..];
+    }
+    if !is_wanted {
+        return Expect::int(0);
+    }
+    for pair in pairs.chunks(2) {
+        let until = match rest {
+            [unit, time] => expiry(call, unit, time),
+            [_keeps] => call.get(&pair[0]).and_then(|entry| entry.expiry),
+            _ => None,
+        };
+        store(call, &pair[0], pair[1].clone(), until);
+    }
+    Expect::int(1)
+}
+
 /// A number as the server takes it: no sign before zero, no zero before digits.
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
     let number: i64 = number(text)?;
