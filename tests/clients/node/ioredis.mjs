@@ -115,6 +115,25 @@ const CHECKS = {
     equal(await c.bitpos('bits', 1), 7);
   },
 
+  async collections(c) {
+    equal(await c.hset('hash', { f: 'v', n: 1 }), 2);
+    equal(await c.hincrby('hash', 'n', 4), 5);
+    equal(await c.hgetall('hash'), { f: 'v', n: '5' });
+    equal(await c.sadd('set', 'a', 'b'), 2);
+    equal((await c.smembers('set')).sort(), ['a', 'b']);
+    equal(await c.zadd('sorted', 1, 'a', 2.5, 'b'), 2);
+    equal((await c.zrange('sorted', 0, -1, 'WITHSCORES')).flat().map(String), ['a', '1', 'b', '2.5']);
+    equal(await c.rpush('list', 1, 2, 3), 3);
+    equal(await c.lmove('list', 'other', 'LEFT', 'RIGHT'), '1');
+    equal(await c.lrange('list', 0, -1), ['2', '3']);
+    equal(await c.geoadd('places', 13.361389, 38.115556, 'Palermo', 15.087269, 37.502669, 'Catania'), 2);
+    equal(Math.round(await c.geodist('places', 'Palermo', 'Catania', 'km')), 166);
+    equal(await c.pfadd('visits', 'x', 'y'), 1);
+    equal(await c.pfcount('visits'), 2);
+    equal(await c.blpop('list', 1), ['list', '2']);
+    equal((await c.bzpopmin('sorted', 1)).map(String), ['sorted', 'a', '1']);
+  },
+
   async delete(c) {
     await c.mset({ d1: '1', d2: '2', d3: '3' });
     equal(await c.exists('d1', 'd2', 'd3', 'd1', 'absent'), 4);

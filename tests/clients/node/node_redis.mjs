@@ -125,6 +125,28 @@ const CHECKS = {
     equal(await c.bitPos('bits', 1), 7);
   },
 
+  async collections(c) {
+    equal(await c.hSet('hash', { f: 'v', n: 1 }), 2);
+    equal(await c.hIncrBy('hash', 'n', 4), 5);
+    equal(await c.hGetAll('hash'), { f: 'v', n: '5' });
+    equal(await c.sAdd('set', ['a', 'b']), 2);
+    equal([...(await c.sMembers('set'))].sort(), ['a', 'b']);
+    const scores = [{ value: 'a', score: 1 }, { value: 'b', score: 2.5 }];
+    equal(await c.zAdd('sorted', scores), 2);
+    equal(await c.zRangeWithScores('sorted', 0, -1), scores);
+    equal(await c.rPush('list', ['1', '2', '3']), 3);
+    equal(await c.lMove('list', 'other', 'LEFT', 'RIGHT'), '1');
+    equal(await c.lRange('list', 0, -1), ['2', '3']);
+    const palermo = { longitude: 13.361389, latitude: 38.115556, member: 'Palermo' };
+    const catania = { longitude: 15.087269, latitude: 37.502669, member: 'Catania' };
+    equal(await c.geoAdd('places', [palermo, catania]), 2);
+    equal(Math.round(await c.geoDist('places', 'Palermo', 'Catania', 'km')), 166);
+    equal(Number(await c.pfAdd('visits', ['x', 'y'])), 1);
+    equal(await c.pfCount('visits'), 2);
+    equal(await c.blPop('list', 1), { key: 'list', element: '2' });
+    equal(await c.bzPopMin('sorted', 1), { key: 'sorted', value: 'a', score: 1 });
+  },
+
   async delete(c) {
     await c.mSet({ d1: '1', d2: '2', d3: '3' });
     equal(await c.exists(['d1', 'd2', 'd3', 'd1', 'absent']), 4);

@@ -147,6 +147,25 @@ class Checks:
         equal(c.bitcount("bits", 0, 0), 1)
         equal(c.bitpos("bits", 1), 7)
 
+    def collections(self):
+        c = self.client
+        equal(c.hset("hash", mapping={"f": "v", "n": 1}), 2)
+        equal(c.hincrby("hash", "n", 4), 5)
+        equal(c.hgetall("hash"), {b"f": b"v", b"n": b"5"})
+        equal(c.sadd("set", "a", "b"), 2)
+        equal(set(c.smembers("set")), {b"a", b"b"})
+        equal(c.zadd("sorted", {"a": 1, "b": 2.5}), 2)
+        equal([tuple(pair) for pair in c.zrange("sorted", 0, -1, withscores=True)], [(b"a", 1.0), (b"b", 2.5)])
+        equal(c.rpush("list", 1, 2, 3), 3)
+        equal(c.lmove("list", "other", "LEFT", "RIGHT"), b"1")
+        equal(c.lrange("list", 0, -1), [b"2", b"3"])
+        equal(c.geoadd("places", (13.361389, 38.115556, "Palermo", 15.087269, 37.502669, "Catania")), 2)
+        equal(round(c.geodist("places", "Palermo", "Catania", "km")), 166)
+        equal(c.pfadd("visits", "x", "y"), 1)
+        equal(c.pfcount("visits"), 2)
+        equal(tuple(c.blpop("list", timeout=1)), (b"list", b"2"))
+        equal(tuple(c.bzpopmin("sorted", timeout=1)), (b"sorted", b"a", 1.0))
+
     def delete(self):
         c = self.client
         c.mset({"d1": 1, "d2": 2, "d3": 3})

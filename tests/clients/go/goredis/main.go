@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -63,7 +64,7 @@ func (s suite) checks() []check.Check {
 		{Name: "connect", Body: s.connect}, {Name: "text", Body: s.text}, {Name: "binary", Body: s.binary},
 		{Name: "empty", Body: s.empty}, {Name: "megabyte", Body: s.megabyte}, {Name: "set_options", Body: s.setOptions},
 		{Name: "expire", Body: s.expire}, {Name: "increment", Body: s.increment}, {Name: "multi_key", Body: s.multiKey},
-		{Name: "ranges", Body: s.ranges}, {Name: "bits", Body: s.bits}, {Name: "delete", Body: s.delete},
+		{Name: "ranges", Body: s.ranges}, {Name: "bits", Body: s.bits}, {Name: "collections", Body: s.collections}, {Name: "delete", Body: s.delete},
 		{Name: "scan", Body: s.scan}, {Name: "pipeline", Body: s.pipeline}, {Name: "deep_pipeline", Body: s.deepPipeline},
 		{Name: "select", Body: s.selectDB},
 		{Name: "client_info", Body: s.clientInfo}, {Name: "info", Body: s.info}, {Name: "config", Body: s.config},
@@ -156,6 +157,30 @@ func (s suite) bits() {
 	equal(check.Must(s.c.BitCount(ctx, "bits", nil).Result()), int64(2))
 	equal(check.Must(s.c.BitPos(ctx, "bits", 1).Result()), int64(7))
 	equal(check.Must(s.c.BitField(ctx, "bits", "INCRBY", "u8", 200, 300).Result()), []int64{44})
+}
+
+func (s suite) collections() {
+	equal(check.Must(s.c.HSet(ctx, "hash", "f", "v", "n", 1).Result()), int64(2))
+	equal(check.Must(s.c.HIncrBy(ctx, "hash", "n", 4).Result()), int64(5))
+	equal(check.Must(s.c.HGetAll(ctx, "hash").Result()), map[string]string{"f": "v", "n": "5"})
+	equal(check.Must(s.c.SAdd(ctx, "set", "a", "b").Result()), int64(2))
+	members := check.Must(s.c.SMembers(ctx, "set").Result())
+	slices.Sort(members)
+	equal(members, []string{"a", "b"})
+	scores := []redis.Z{{Score: 1, Member: "a"}, {Score: 2.5, Member: "b"}}
+	equal(check.Must(s.c.ZAdd(ctx, "sorted", scores...).Result()), int64(2))
+	equal(check.Must(s.c.ZRangeWithScores(ctx, "sorted", 0, -1).Result()), scores)
+	equal(check.Must(s.c.RPush(ctx, "list", 1, 2, 3).Result()), int64(3))
+	equal(check.Must(s.c.LMove(ctx, "list", "other", "LEFT", "RIGHT").Result()), "1")
+	equal(check.Must(s.c.LRange(ctx, "list", 0, -1).Result()), []string{"2", "3"})
+	palermo := &redis.GeoLocation{Name: "Palermo", Longitude: 13.361389, Latitude: 38.115556}
+	catania := &redis.GeoLocation{Name: "Catania", Longitude: 15.087269, Latitude: 37.502669}
+	equal(check.Must(s.c.GeoAdd(ctx, "places", palermo, catania).Result()), int64(2))
+	equal(math.Round(check.Must(s.c.GeoDist(ctx, "places", "Palermo", "Catania", "km").Result())), 166.0)
+	equal(check.Must(s.c.PFAdd(ctx, "visits", "x", "y").Result()), int64(1))
+	equal(check.Must(s.c.PFCount(ctx, "visits").Result()), int64(2))
+	equal(check.Must(s.c.BLPop(ctx, time.Second, "list").Result()), []string{"list", "2"})
+	equal(*check.Must(s.c.BZPopMin(ctx, time.Second, "sorted").Result()), redis.ZWithKey{Z: scores[0], Key: "sorted"})
 }
 
 func (s suite) delete() {

@@ -78,7 +78,7 @@ func (s suite) checks(caching bool) []check.Check {
 		{Name: "connect", Body: s.connect}, {Name: "text", Body: s.text}, {Name: "binary", Body: s.binary},
 		{Name: "empty", Body: s.empty}, {Name: "megabyte", Body: s.megabyte}, {Name: "set_options", Body: s.setOptions},
 		{Name: "expire", Body: s.expire}, {Name: "increment", Body: s.increment}, {Name: "multi_key", Body: s.multiKey},
-		{Name: "ranges", Body: s.ranges}, {Name: "bits", Body: s.bits}, {Name: "delete", Body: s.delete},
+		{Name: "ranges", Body: s.ranges}, {Name: "bits", Body: s.bits}, {Name: "collections", Body: s.collections}, {Name: "delete", Body: s.delete},
 		{Name: "scan", Body: s.scan}, {Name: "pipeline", Body: s.pipeline}, {Name: "deep_pipeline", Body: s.deepPipeline},
 		{Name: "select", Body: s.selectDB},
 		{Name: "client_info", Body: s.clientInfo}, {Name: "info", Body: s.info}, {Name: "config", Body: s.config},
@@ -167,6 +167,31 @@ func (s suite) bits() {
 	equal(s.number("SETBIT", "bits", "7", "1"), int64(0))
 	equal(s.number("SETBIT", "bits", "100", "1"), int64(0))
 	equal(s.number("BITCOUNT", "bits"), int64(2))
+}
+
+func (s suite) collections() {
+	strs := func(words ...string) []string { return check.Must(do(s.c, words...).AsStrSlice()) }
+	equal(s.number("HSET", "hash", "f", "v", "n", "1"), int64(2))
+	equal(s.number("HINCRBY", "hash", "n", "4"), int64(5))
+	equal(check.Must(do(s.c, "HGETALL", "hash").AsStrMap()), map[string]string{"f": "v", "n": "5"})
+	equal(s.number("SADD", "set", "a", "b"), int64(2))
+	members := strs("SMEMBERS", "set")
+	slices.Sort(members)
+	equal(members, []string{"a", "b"})
+	equal(s.number("ZADD", "sorted", "1", "a", "2.5", "b"), int64(2))
+	scores := []rueidis.ZScore{{Score: 1, Member: "a"}, {Score: 2.5, Member: "b"}}
+	equal(check.Must(do(s.c, "ZRANGE", "sorted", "0", "-1", "WITHSCORES").AsZScores()), scores)
+	equal(s.number("RPUSH", "list", "1", "2", "3"), int64(3))
+	equal(s.str("LMOVE", "list", "other", "LEFT", "RIGHT"), "1")
+	equal(strs("LRANGE", "list", "0", "-1"), []string{"2", "3"})
+	equal(s.number("GEOADD", "places", "13.361389", "38.115556", "Palermo", "15.087269", "37.502669", "Catania"), int64(2))
+	equal(s.str("GEODIST", "places", "Palermo", "Catania", "km"), "166.2742")
+	equal(s.number("PFADD", "visits", "x", "y"), int64(1))
+	equal(s.number("PFCOUNT", "visits"), int64(2))
+	equal(strs("BLPOP", "list", "1"), []string{"list", "2"})
+	popped := check.Must(do(s.c, "BZPOPMIN", "sorted", "1").ToArray())
+	equal(check.Must(popped[1].ToString()), "a")
+	equal(check.Must(popped[2].AsFloat64()), 1.0)
 }
 
 func (s suite) delete() {

@@ -100,6 +100,7 @@ const CHECKS: [Check; 26] = [
     ("multi_key", multi_key),
     ("ranges", ranges),
     ("bits", bits),
+    ("collections", collections),
     ("delete", delete),
     ("scan", scan),
     ("pipeline", pipeline),
@@ -264,6 +265,32 @@ fn bits(_: Mode, c: &mut Connection) {
     equal(c.setbit("bits", 100, true), false);
     equal(c.getbit("bits", 100), true);
     equal(c.bitcount("bits"), 2);
+}
+
+fn collections(_: Mode, c: &mut Connection) {
+    type Words = Vec<String>;
+    let words = |words: &[&str]| words.iter().map(|word| word.to_string()).collect::<Words>();
+    equal(ask(c, &["HSET", "hash", "f", "v", "n", "1"]), 2);
+    equal(ask(c, &["HINCRBY", "hash", "n", "4"]), 5);
+    let hash = [("f", "v"), ("n", "5")].map(|(field, value)| (field.to_string(), value.to_string()));
+    equal(ask(c, &["HGETALL", "hash"]), std::collections::BTreeMap::from(hash));
+    equal(ask(c, &["SADD", "set", "a", "b"]), 2);
+    let members: std::collections::BTreeSet<String> = words(&["a", "b"]).into_iter().collect();
+    equal(ask(c, &["SMEMBERS", "set"]), members);
+    equal(ask(c, &["ZADD", "sorted", "1", "a", "2.5", "b"]), 2);
+    let scores = vec![("a".to_string(), 1.0), ("b".to_string(), 2.5)];
+    equal(ask(c, &["ZRANGE", "sorted", "0", "-1", "WITHSCORES"]), scores);
+    equal(ask(c, &["RPUSH", "list", "1", "2", "3"]), 3);
+    equal(ask(c, &["LMOVE", "list", "other", "LEFT", "RIGHT"]), "1".to_string());
+    equal(ask(c, &["LRANGE", "list", "0", "-1"]), words(&["2", "3"]));
+    let places = ["13.361389", "38.115556", "Palermo", "15.087269", "37.502669", "Catania"];
+    equal(ask(c, &[&["GEOADD", "places"][..], &places].concat()), 2);
+    equal(ask(c, &["GEODIST", "places", "Palermo", "Catania", "km"]), "166.2742".to_string());
+    equal(ask(c, &["PFADD", "visits", "x", "y"]), 1);
+    equal(ask(c, &["PFCOUNT", "visits"]), 2);
+    equal(ask(c, &["BLPOP", "list", "1"]), words(&["list", "2"]));
+    let popped = ("sorted".to_string(), "a".to_string(), 1.0);
+    equal(ask(c, &["BZPOPMIN", "sorted", "1"]), popped);
 }
 
 fn delete(_: Mode, c: &mut Connection) {

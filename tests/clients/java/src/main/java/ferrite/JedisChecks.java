@@ -18,12 +18,15 @@ import redis.clients.jedis.RedisClient;
 import redis.clients.jedis.RedisProtocol;
 import redis.clients.jedis.Response;
 import redis.clients.jedis.args.ExpiryOption;
+import redis.clients.jedis.args.GeoUnit;
+import redis.clients.jedis.args.ListDirection;
 import redis.clients.jedis.exceptions.JedisAccessControlException;
 import redis.clients.jedis.exceptions.JedisConnectionException;
 import redis.clients.jedis.exceptions.JedisDataException;
 import redis.clients.jedis.params.ClientKillParams;
 import redis.clients.jedis.params.ScanParams;
 import redis.clients.jedis.params.SetParams;
+import redis.clients.jedis.resps.Tuple;
 
 /**
  * Jedis against the server: the checks of tests/clients/run on one connection, with the protocol negotiated (its default),
@@ -70,6 +73,7 @@ final class JedisChecks {
         .check("multi_key", this::multiKey)
         .check("ranges", this::ranges)
         .check("bits", this::bits)
+        .check("collections", this::collections)
         .check("delete", this::delete)
         .check("scan", this::scan)
         .check("pipeline", this::pipeline)
@@ -171,6 +175,26 @@ final class JedisChecks {
     equal(c.getbit("bits", 100), true);
     equal(c.bitcount("bits"), 2L);
     equal(c.bitpos("bits", true), 7L);
+  }
+
+  private void collections() {
+    equal(c.hset("hash", Map.of("f", "v", "n", "1")), 2L);
+    equal(c.hincrBy("hash", "n", 4), 5L);
+    equal(c.hgetAll("hash"), Map.of("f", "v", "n", "5"));
+    equal(c.sadd("set", "a", "b"), 2L);
+    equal(c.smembers("set"), Set.of("a", "b"));
+    equal(c.zadd("sorted", Map.of("a", 1.0, "b", 2.5)), 2L);
+    equal(c.zrangeWithScores("sorted", 0, -1), List.of(new Tuple("a", 1.0), new Tuple("b", 2.5)));
+    equal(c.rpush("list", "1", "2", "3"), 3L);
+    equal(c.lmove("list", "other", ListDirection.LEFT, ListDirection.RIGHT), "1");
+    equal(c.lrange("list", 0, -1), List.of("2", "3"));
+    equal(c.geoadd("places", 13.361389, 38.115556, "Palermo"), 1L);
+    equal(c.geoadd("places", 15.087269, 37.502669, "Catania"), 1L);
+    equal(Math.round(c.geodist("places", "Palermo", "Catania", GeoUnit.KM)), 166L);
+    equal(c.pfadd("visits", "x", "y"), 1L);
+    equal(c.pfcount("visits"), 2L);
+    equal(c.blpop(1, "list"), List.of("list", "2"));
+    equal(c.bzpopmin(1, "sorted").getValue(), new Tuple("a", 1.0));
   }
 
   private void delete() {

@@ -8,14 +8,17 @@ import static ferrite.Checks.isTrue;
 
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.ExpireArgs;
+import io.lettuce.core.GeoArgs;
 import io.lettuce.core.KeyValue;
 import io.lettuce.core.KillArgs;
+import io.lettuce.core.LMoveArgs;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisCommandExecutionException;
 import io.lettuce.core.RedisConnectionException;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.ScanArgs;
 import io.lettuce.core.ScanIterator;
+import io.lettuce.core.ScoredValue;
 import io.lettuce.core.SetArgs;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.sync.RedisCommands;
@@ -88,6 +91,7 @@ final class LettuceChecks implements AutoCloseable {
         .check("multi_key", this::multiKey)
         .check("ranges", this::ranges)
         .check("bits", this::bits)
+        .check("collections", this::collections)
         .check("delete", this::delete)
         .check("scan", this::scan)
         .check("pipeline", this::pipeline)
@@ -194,6 +198,26 @@ final class LettuceChecks implements AutoCloseable {
     equal(c.getbit("bits", 100), 1L);
     equal(c.bitcount("bits"), 2L);
     equal(c.bitpos("bits", true), 7L);
+  }
+
+  private void collections() {
+    equal(c.hset("hash", Map.of("f", "v", "n", "1")), 2L);
+    equal(c.hincrby("hash", "n", 4), 5L);
+    equal(c.hgetall("hash"), Map.of("f", "v", "n", "5"));
+    equal(c.sadd("set", "a", "b"), 2L);
+    equal(c.smembers("set"), Set.of("a", "b"));
+    equal(c.zadd("sorted", ScoredValue.just(1, "a"), ScoredValue.just(2.5, "b")), 2L);
+    equal(c.zrangeWithScores("sorted", 0, -1), List.of(ScoredValue.just(1, "a"), ScoredValue.just(2.5, "b")));
+    equal(c.rpush("list", "1", "2", "3"), 3L);
+    equal(c.lmove("list", "other", LMoveArgs.Builder.leftRight()), "1");
+    equal(c.lrange("list", 0, -1), List.of("2", "3"));
+    equal(c.geoadd("places", 13.361389, 38.115556, "Palermo"), 1L);
+    equal(c.geoadd("places", 15.087269, 37.502669, "Catania"), 1L);
+    equal(Math.round(c.geodist("places", "Palermo", "Catania", GeoArgs.Unit.km)), 166L);
+    equal(c.pfadd("visits", "x", "y"), 1L);
+    equal(c.pfcount("visits"), 2L);
+    equal(c.blpop(1, "list"), KeyValue.just("list", "2"));
+    equal(c.bzpopmin(1, "sorted").getValue(), ScoredValue.just(1, "a"));
   }
 
   private void delete() {
