@@ -1,17 +1,18 @@
 //! Any bytes as a run: checking never panics, and what is accepted is read, edited and emptied like any
 //! run. Any bytes as changes of trees of each kind: they stay what their invariants say, and equal to a
-//! map, with clones held.
+//! map, or the elements of a list to a queue, with clones held.
 
 #![no_main]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use keyspace::Seed;
 use keyspace::collection::cell::{Cell, DECIMAL_MAX};
 use keyspace::collection::clones::Frozen;
-use keyspace::collection::kind::{Edge, Fields, LeafKind, Members, Scores};
-use keyspace::collection::run::{Item, PAIRS, Run, RunMut, TAGGED};
-use keyspace::collection::tree::{LEAF_MAX, Put, Tree};
+use keyspace::collection::kind::{Edge, Elements, Fields, LeafKind, Members, Scores};
+use keyspace::collection::log::numbered::NumberedEdits;
+use keyspace::collection::run::{Item, NUMBERED, PAIRS, Run, RunMut, TAGGED};
+use keyspace::collection::tree::{End, LEAF_MAX, Put, Tree};
 use keyspace::collection::view::View;
 use libfuzzer_sys::fuzz_target;
 
@@ -129,6 +130,64 @@ fn change<K: LeafKind + Clone>(kind: K, leaf_max: usize, mut input: Input<'_>) {
     }
 }
 
+/// A list: its leaves are deques.
+fn elements(leaf_max: usize, mut input: Input<'_>) {
+    let (mut tree, mut model) = (Tree::new(Elements, leaf_max), VecDeque::<Vec<u8>>::new());
+    let mut clones: Vec<(Frozen<Elements>, VecDeque<Vec<u8>>)> = Vec::new();
+    let mut log = NumberedEdits::default();
+    let compare = |view: View<'_, Elements>, model: &VecDeque<Vec<u8>>| {
+        assert!(view.iter().map(|item| text(item.name)).eq(model.iter().cloned()));
+    };
+    while !input.0.is_empty() {
+        let (action, element) = (input.byte(), input.text());
+        let (cell, count) = (Cell::of(element), model.len());
+        let at = usize::from(input.byte()) * count / 256;
+        match action {
+            0..80 => {
+                tree.push(End::Front, cell, &mut log);
+                model.push_front(element.to_vec());
+            }
+            80..160 => {
+                tree.push(End::Back, cell, &mut log);
+                model.push_back(element.to_vec());
+            }
+            160..180 if count > 0 => {
+                tree.cut_ranks(0, 1, &mut log);
+                model.pop_front();
+            }
+            180..200 if count > 0 => {
+                tree.cut_ranks(count as u64 - 1, count as u64, &mut log);
+                model.pop_back();
+            }
+            200..215 if count > 0 => {
+                tree.put_rank(at as u64, cell, &mut log);
+                model[at] = element.to_vec();
+            }
+            215..225 => {
+                tree.insert_rank(at as u64, cell, &mut log);
+                model.insert(at, element.to_vec());
+            }
+            225..235 => {
+                let to = (at + element.len()).min(count);
+                tree.cut_ranks(at as u64, to as u64, &mut log);
+                model.drain(at..to);
+            }
+            235..245 => clones.push((tree.freeze(), model.clone())),
+            _ if !clones.is_empty() => {
+                let (clone, model) = clones.swap_remove(usize::from(action) % clones.len());
+                compare(clone.view(), &model);
+            }
+            _ => {}
+        }
+    }
+    tree.verify();
+    compare(tree.view(), &model);
+    drop(tree);
+    for (clone, model) in clones {
+        compare(clone.view(), &model);
+    }
+}
+
 /// What is accepted as a run is one in every way.
 fn check(bytes: &[u8]) {
     let Ok(run) = Run::check(bytes) else { return };
@@ -146,7 +205,8 @@ fn check(bytes: &[u8]) {
         }
     }
     let value = (run.flags() & PAIRS != 0).then_some(Cell::Int(1));
-    let one = Item { name: Cell::Int(-77), value, expiry: Some(9) };
+    let expiry = (run.flags() & NUMBERED == 0).then_some(9);
+    let one = Item { name: Cell::Int(-77), value, expiry };
     let growth = run.growth(&one, None);
     let room = growth.unwrap_or_default().max(0) as usize;
     let mut buffer = [bytes, &vec![0xff; room]].concat();
@@ -171,6 +231,7 @@ fuzz_target!(|data: &[u8]| {
         1 => change(Members { seed }, leaf_max, input),
         2 => change(Scores, leaf_max, input),
         3 => change(Colliding, leaf_max, input),
+        4 => elements(leaf_max, input),
         _ => check(rest),
     }
 });

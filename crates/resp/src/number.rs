@@ -125,7 +125,18 @@ pub fn digits_i64(value: i64) -> usize {
 ///
 /// `None` if the text is not a number as a whole (a space in front counts as junk), if it is a NaN,
 /// or if its value is too large, or too small, for a double other than infinity and zero.
+#[inline]
 pub fn parse_f64(bytes: &[u8]) -> Option<f64> {
+    // All integers of so few digits are doubles.
+    match bytes.len() < 16 {
+        true => parse_i64(bytes).map(|integer| integer as f64),
+        false => None,
+    }
+    .or_else(|| parse_any_f64(bytes))
+}
+
+/// [`parse_f64`] of anything but a short integer.
+fn parse_any_f64(bytes: &[u8]) -> Option<f64> {
     let Literal {
         negative,
         magnitude,

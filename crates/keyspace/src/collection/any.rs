@@ -398,7 +398,7 @@ impl<K: LeafKind> Tree<K> {
         lost: &mut Vec<Base>,
         write: WriteLeaf<'_>,
     ) -> bool {
-        let mut contents = Vec::new();
+        let (mut contents, mut logged) = (Vec::new(), Vec::new());
         let mut leaves = self.view().leaves(from).peekable();
         while let Some(leaf) = leaves.next() {
             if leaf.start() > *from && to.is_some_and(|to| leaf.start() >= *to) {
@@ -410,7 +410,7 @@ impl<K: LeafKind> Tree<K> {
             }
             let run = match known {
                 Some((at, record)) if leaf.is_cold() && base.at == at => record.run,
-                _ => leaf.run().bytes(),
+                _ => leaf.run().logged(&mut logged).bytes(),
             };
             contents.clear();
             let record = LeafRecord {

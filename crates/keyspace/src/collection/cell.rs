@@ -144,15 +144,23 @@ impl<'a> Cell<'a> {
     }
 
     /// [`Cell::decode`] of anything but a short text.
+    #[inline]
     fn decode_other(bytes: &'a [u8], at: usize, head: u8) -> (Cell<'a>, usize) {
-        let end = skip(bytes, at);
-        let cell = match head {
-            SHORT..LONG => Cell::Bytes(&bytes[at + 2..end]),
-            LONG => Cell::Bytes(&bytes[at + 5..end]),
-            SMALL.. => Cell::Int(i64::from(head - SMALL)),
-            _ => Cell::Int(widen(&bytes[at + 1..end])),
-        };
-        (cell, end)
+        match head {
+            SMALL.. => (Cell::Int(i64::from(head - SMALL)), at + 1),
+            SHORT..=LONG => Cell::decode_long(bytes, at, head),
+            _ => {
+                let width = usize::from(head - LONG);
+                (Cell::Int(widen(bytes, at + 1, width)), at + 1 + width)
+            }
+        }
+    }
+
+    /// [`Cell::decode`] of a text that is not short.
+    #[inline(never)]
+    fn decode_long(bytes: &'a [u8], at: usize, head: u8) -> (Cell<'a>, usize) {
+        let (start, end) = (at + if head == LONG { 5 } else { 2 }, skip(bytes, at));
+        (Cell::Bytes(&bytes[start..end]), end)
     }
 
     /// [`Cell::decode`] of bytes of which nothing is known; a name must have its shortest form.
@@ -195,20 +203,40 @@ pub(super) fn is_at(bytes: &[u8], at: usize, name: Cell<'_>) -> bool {
     }
 }
 
+/// Bytes of a cell by its first byte; 0 where more bytes say it.
+const SIZES: [u8; 256] = {
+    let mut sizes = [0; 256];
+    let mut head = 0;
+    while head < 256 {
+        sizes[head] = match head as u8 {
+            short @ 0..SHORT => 1 + short,
+            SHORT..=LONG => 0,
+            SMALL.. => 1,
+            integer => 1 + (integer - LONG),
+        };
+        head += 1;
+    }
+    sizes
+};
+
 /// Where the cell at `at` ends.
 #[inline]
 pub(super) fn skip(bytes: &[u8], at: usize) -> usize {
+    match SIZES[usize::from(bytes[at])] {
+        0 => skip_long(bytes, at),
+        size => at + usize::from(size),
+    }
+}
+
+/// [`skip`] of a text that is not short.
+#[inline(never)]
+fn skip_long(bytes: &[u8], at: usize) -> usize {
     match bytes[at] {
-        head @ 0..SHORT => at + 1 + usize::from(head),
-        head @ SHORT..LONG => {
-            at + 2 + (usize::from(head - SHORT) << 8 | usize::from(bytes[at + 1]))
-        }
         LONG => {
             let len = bytes[at + 1..at + 5].try_into().expect("four bytes");
             at + 5 + u32::from_le_bytes(len) as usize
         }
-        SMALL.. => at + 1,
-        head => at + 1 + usize::from(head - LONG),
+        head => at + 2 + (usize::from(head - SHORT) << 8 | usize::from(bytes[at + 1])),
     }
 }
 
@@ -219,8 +247,19 @@ fn width(integer: i64) -> usize {
     bits.div_ceil(8)
 }
 
+/// The integer of 1 to 8 bytes at `at`.
 #[inline]
-fn widen(bytes: &[u8]) -> i64 {
+fn widen(bytes: &[u8], at: usize, width: usize) -> i64 {
+    let above = 64 - 8 * width;
+    // Most integers have bytes behind them: eight are read at once.
+    match bytes[at..].first_chunk() {
+        Some(&word) => i64::from_le_bytes(word) << above >> above,
+        None => widen_last(&bytes[at..at + width]),
+    }
+}
+
+/// [`widen`] near the end of a run.
+fn widen_last(bytes: &[u8]) -> i64 {
     let mut word = [0; 8];
     word[8 - bytes.len()..].copy_from_slice(bytes);
     i64::from_le_bytes(word) >> (64 - 8 * bytes.len())

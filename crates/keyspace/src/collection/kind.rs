@@ -11,12 +11,12 @@
 //! | [`Elements`] | element | a number: the first is in the run, the others count up from it | in order |
 
 use super::cell::{Cell, DECIMAL_MAX};
-use super::run::{Damage, EXPIRING, INTEGERS, Item, NUMBERED, PAIRS, Run, TAGGED};
+use super::run::{DEQUE, Damage, EXPIRING, INTEGERS, Item, NUMBERED, PAIRS, Run, TAGGED};
 use crate::hash::Seed;
 
 /// See the module.
-pub trait LeafKind {
-    /// Flags of the leaves' runs.
+pub trait LeafKind: Sized {
+    /// Flags of the leaves' runs in memory.
     const FLAGS: u8;
     /// Items of a leaf are in order; else they are found by name.
     const IS_SORTED: bool;
@@ -29,6 +29,18 @@ pub trait LeafKind {
 
     /// The order key of an item.
     fn order(&self, item: &Item<'_>) -> u128;
+
+    /// Whether an item is before an edge.
+    #[inline]
+    fn is_before(&self, item: &Item<'_>, edge: &Edge<'_>) -> bool {
+        Edge::of(self, item, &mut [0; DECIMAL_MAX]) < *edge
+    }
+
+    /// The same of the item that begins at a place of a run with cells.
+    #[inline]
+    fn is_before_at(&self, run: Run<'_>, at: usize, edge: &Edge<'_>) -> bool {
+        self.is_before(&run.one_at(at), edge)
+    }
 
     /// The order key of an item that is at an index of a leaf.
     #[inline]
@@ -230,6 +242,26 @@ impl Scores {
         }
     }
 
+    /// The high half of the order key of an item.
+    #[inline]
+    fn order_of_item(item: &Item<'_>) -> u64 {
+        Scores::order_of(item.value.and_then(Scores::score).unwrap_or(0.0))
+    }
+
+    /// The low half of an order key: the first bytes of the member.
+    #[inline]
+    pub(super) fn first_bytes(name: &[u8]) -> u64 {
+        match name.first_chunk() {
+            Some(&bytes) => u64::from_be_bytes(bytes),
+            None => {
+                let first = name
+                    .iter()
+                    .fold(0, |word, &byte| word << 8 | u64::from(byte));
+                first.checked_shl(64 - 8 * name.len() as u32).unwrap_or(0)
+            }
+        }
+    }
+
     /// The high half of an order key: scores in order; -0 as 0.
     #[inline]
     pub fn order_of(score: f64) -> u64 {
@@ -248,13 +280,32 @@ impl LeafKind for Scores {
 
     #[inline]
     fn order(&self, item: &Item<'_>) -> u128 {
-        let score = item.value.and_then(Scores::score).unwrap_or(0.0);
         let mut scratch = [0; DECIMAL_MAX];
         let name = item.name.text(&mut scratch);
-        let mut low = [0; 8];
-        let most = name.len().min(8);
-        low[..most].copy_from_slice(&name[..most]);
-        u128::from(Scores::order_of(score)) << 64 | u128::from(u64::from_be_bytes(low))
+        u128::from(Scores::order_of_item(item)) << 64 | u128::from(Scores::first_bytes(name))
+    }
+
+    /// The score decides nearly always.
+    #[inline]
+    fn is_before(&self, item: &Item<'_>, edge: &Edge<'_>) -> bool {
+        let (order, other) = (Scores::order_of_item(item), (edge.order >> 64) as u64);
+        if order != other {
+            return order < other;
+        }
+        let mut scratch = [0; DECIMAL_MAX];
+        let name = item.name.text(&mut scratch);
+        (Scores::first_bytes(name), name) < (edge.order as u64, edge.name)
+    }
+
+    /// The member is looked at only where the score decides nothing.
+    #[inline]
+    fn is_before_at(&self, run: Run<'_>, at: usize, edge: &Edge<'_>) -> bool {
+        let score = Scores::score(run.value_at(at)).unwrap_or(0.0);
+        let (order, other) = (Scores::order_of(score), (edge.order >> 64) as u64);
+        match order == other {
+            true => self.is_before(&run.one_at(at), edge),
+            false => order < other,
+        }
     }
 
     fn is_valid(&self, item: &Item<'_>) -> bool {
@@ -279,7 +330,7 @@ impl Elements {
 }
 
 impl LeafKind for Elements {
-    const FLAGS: u8 = NUMBERED;
+    const FLAGS: u8 = NUMBERED | DEQUE;
     const SMALL_FLAGS: u8 = 0;
     const IS_SORTED: bool = true;
     const IS_KEYED: bool = false;

@@ -95,9 +95,11 @@ impl SortedSet {
             None => self.scores.insert(hash, to),
             Some(score) if score == to => {}
             Some(score) => {
-                self.tree
-                    .remove_item(&scored(item.name, score, &mut [0; 8]));
                 self.scores.change(hash, plain(score), to);
+                let mut scratch = [0; 8];
+                let old = scored(item.name, score, &mut scratch);
+                self.tree.change_order(&old, item);
+                return Put::Replaced;
             }
         }
         self.tree.set(item);

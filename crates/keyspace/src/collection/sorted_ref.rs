@@ -25,10 +25,7 @@ pub enum Bound<'a> {
 impl Bound<'_> {
     fn with<R>(self, with: impl FnOnce(&Edge<'_>) -> R) -> R {
         let at = |score: f64, name: &[u8]| {
-            let mut low = [0; 8];
-            let most = name.len().min(8);
-            low[..most].copy_from_slice(&name[..most]);
-            u128::from(Scores::order_of(score)) << 64 | u128::from(u64::from_be_bytes(low))
+            u128::from(Scores::order_of(score)) << 64 | u128::from(Scores::first_bytes(name))
         };
         match self {
             Bound::Score(score) => with(&score_edges(score).0),
@@ -134,38 +131,52 @@ impl<'e> SortedRef<'e> {
 }
 
 impl<'e> ItemsRef<'e, Scores> {
-    /// Shows the items of ranks below `end`, from the last on, as many as are in one leaf. Returns the end
-    /// of those that are left.
-    pub fn items_before(self, end: u64, mut visit: impl FnMut(Item<'e>)) -> u64 {
-        let Some(last) = end.checked_sub(1) else {
-            return 0;
+    /// Shows the items of ranks below `end` and not below `start`, from the last on, as many as are in one
+    /// leaf. Returns the end of those that are left.
+    #[inline]
+    pub fn items_before(self, start: u64, end: u64, mut visit: impl FnMut(Item<'e>)) -> u64 {
+        let Some(last) = end.checked_sub(1).filter(|&last| last >= start) else {
+            return start;
         };
         let (run, index): (Run<'e>, usize) = match self {
             ItemsRef::Run(run) => (run, last as usize),
             ItemsRef::Tree(view) => leaf_at(view, last),
         };
-        let mut group: Vec<Item<'e>> = Vec::with_capacity(8);
+        let mut group: [Option<Item<'e>>; 8] = [None; 8];
         let mut until = (index + 1).min(run.count());
-        let shown = until as u64;
-        while until > 0 {
-            let from = (until - 1) / 8 * 8;
-            group.extend(run.range(from).take(until - from));
-            group.drain(..).rev().for_each(&mut visit);
+        let least = until - until.min((end - start) as usize);
+        let shown = (until - least) as u64;
+        while until > least {
+            let from = ((until - 1) / 8 * 8).max(least);
+            let places = group.iter_mut().zip(run.range(from));
+            let count = places
+                .take(until - from)
+                .map(|(place, item)| *place = Some(item))
+                .count();
+            group[..count]
+                .iter()
+                .rev()
+                .flatten()
+                .for_each(|&item| visit(item));
             until = from;
         }
         end - shown
     }
 
-    /// Shows the items from a rank on, as many as are in one leaf. Returns the rank of the next.
-    pub fn items_behind(self, rank: u64, mut visit: impl FnMut(Item<'e>)) -> u64 {
+    /// Shows the items from a rank on, to before that of `end`, as many as are in one leaf. Returns the rank
+    /// of the next.
+    #[inline]
+    pub fn items_behind(self, rank: u64, end: u64, mut visit: impl FnMut(Item<'e>)) -> u64 {
+        if rank >= end {
+            return end;
+        }
         let (run, index): (Run<'e>, usize) = match self {
             ItemsRef::Run(run) => (run, rank as usize),
             ItemsRef::Tree(view) => leaf_at(view, rank),
         };
-        let items = run.range(index);
-        let shown = items.len() as u64;
-        items.for_each(&mut visit);
-        rank + shown
+        let count = (run.count() - index.min(run.count())).min((end - rank) as usize);
+        run.items(index, count, &mut visit);
+        rank + count as u64
     }
 }
 

@@ -119,25 +119,9 @@ pub(super) fn covering(children: &[Child], height: usize, edge: &Edge<'_>) -> us
 }
 
 /// The first item of a sorted run that is not before an edge.
+#[inline]
 pub(super) fn lower<K: LeafKind>(kind: &K, run: Run<'_>, edge: &Edge<'_>) -> usize {
-    let is_before = |item: &Item<'_>| {
-        let order = kind.order(item);
-        if order != edge.order {
-            return order < edge.order;
-        }
-        item.name.text(&mut [0; DECIMAL_MAX]) < edge.name
-    };
-    // The items at multiples of eight are found without a walk.
-    let (mut low, mut high) = (0, run.count().div_ceil(8));
-    while low < high {
-        let middle = (low + high) / 2;
-        match run.get(middle * 8).is_some_and(|item| is_before(&item)) {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    let from = low.saturating_sub(1) * 8;
-    from + run.range(from).take_while(is_before).count()
+    run.partition(|at| kind.is_before_at(run, at, edge))
 }
 
 impl<'t, K: LeafKind> View<'t, K> {
@@ -179,14 +163,28 @@ impl<'t, K: LeafKind> View<'t, K> {
     /// behind all.
     pub(super) fn seek_rank(&self, rank: u64) -> (Path, usize) {
         let mut path = Path::new(self.root, self.height);
-        let mut left = rank.min(self.count);
+        let (mut left, mut count) = (rank.min(self.count), self.count);
         for depth in 0..path.height {
             let children = path.nodes[depth].children();
-            let mut taken = 0;
-            while left >= children[taken].count && taken + 1 < children.len() {
-                left -= children[taken].count;
-                taken += 1;
+            let last = children.len() - 1;
+            let mut taken;
+            if left <= count / 2 {
+                taken = 0;
+                while left >= children[taken].count && taken < last {
+                    left -= children[taken].count;
+                    taken += 1;
+                }
+            } else {
+                // The end is nearer.
+                taken = last;
+                let mut before = count - children[last].count;
+                while left < before {
+                    taken -= 1;
+                    before -= children[taken].count;
+                }
+                left -= before;
             }
+            count = children[taken].count;
             path.take(depth, taken);
         }
         (path, left as usize)
@@ -253,7 +251,7 @@ impl<'t, K: LeafKind> View<'t, K> {
 
     /// Whether an item is before an edge.
     pub(crate) fn is_before(&self, item: &Item<'_>, edge: &Edge<'_>) -> bool {
-        Edge::of(self.kind, item, &mut [0; DECIMAL_MAX]) < *edge
+        self.kind.is_before(item, edge)
     }
 
     /// The item of a rank.

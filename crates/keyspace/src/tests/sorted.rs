@@ -57,19 +57,35 @@ impl Model {
         let mut shown = Vec::new();
         let mut at = 0;
         while at < found.len() {
-            at = found
-                .items()
-                .items_behind(at, |item| shown.push((score_of(&item), text(item.name))));
+            at = found.items().items_behind(at, u64::MAX, |item| {
+                shown.push((score_of(&item), text(item.name)))
+            });
         }
         assert_eq!(shown, ranked);
         let (mut shown, mut end) = (Vec::new(), found.len());
         while end > 0 {
-            end = found
-                .items()
-                .items_before(end, |item| shown.push((score_of(&item), text(item.name))));
+            end = found.items().items_before(0, end, |item| {
+                shown.push((score_of(&item), text(item.name)))
+            });
         }
         shown.reverse();
         assert_eq!(shown, ranked);
+        for _ in 0..10 {
+            let (one, other) = (random.u64(..=found.len()), random.u64(..=found.len()));
+            let (start, end) = (one.min(other), one.max(other));
+            let (mut ahead, mut back, mut from, mut to) = (Vec::new(), Vec::new(), start, end);
+            let items = found.items();
+            while from < end {
+                from = items.items_behind(from, end, |item| ahead.push(text(item.name)));
+            }
+            while to > start {
+                to = items.items_before(start, to, |item| back.push(text(item.name)));
+            }
+            back.reverse();
+            let wanted = ranked[start as usize..end as usize].iter();
+            assert!(wanted.clone().map(|(_, name)| name).eq(&ahead));
+            assert!(wanted.map(|(_, name)| name).eq(&back));
+        }
         for (rank, (score, member)) in ranked.iter().enumerate() {
             assert_eq!(found.score(Cell::of(member)), Some(*score));
             assert_eq!(found.rank(Cell::of(member)), Some(rank as u64));

@@ -1,9 +1,10 @@
 //! Bytes from a disk or from a client: whether they are a run.
 
-use super::packed::{
-    BARE, EXPIRING, EXPIRY_LEN, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, NUMBERED, PAIRS, Run,
-    TAGGED, has_tags, tag, tag_at,
+use super::layout::{
+    BARE, DEQUE, EXPIRING, EXPIRY_LEN, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, NUMBERED, PAIRS,
+    TAGGED, has_tags, tag_at,
 };
+use super::packed::{Run, tag};
 use crate::collection::cell::{self, Cell};
 
 /// Why bytes are no run.
@@ -43,13 +44,17 @@ impl<'a> Run<'a> {
         if header[2] & INTEGERS != 0 {
             return Run { bytes }.check_integers();
         }
-        if header[2] & !(TAGGED | PAIRS | EXPIRING | BARE | NUMBERED) != 0 || header[3] != 0 {
+        if header[2] & !(TAGGED | PAIRS | EXPIRING | BARE | NUMBERED | DEQUE) != 0 || header[3] != 0
+        {
             return Err(Damage::Flags);
         }
-        if header[2] & NUMBERED != 0 && header[2] != NUMBERED {
+        if header[2] & NUMBERED != 0 && header[2] & !DEQUE != NUMBERED {
             return Err(Damage::Flags);
         }
         let run = Run { bytes };
+        if header[2] & DEQUE != 0 {
+            return run.check_deque();
+        }
         let (count, flags, items_at) = (run.count(), run.flags(), run.items_at());
         if items_at > bytes.len() || flags & BARE != 0 && count > FEW {
             return Err(Damage::Length);
@@ -99,6 +104,43 @@ impl<'a> Run<'a> {
             }
         }
         Ok(run)
+    }
+
+    /// [`Run::check`] of bytes that have the flag of a deque. A log has none.
+    fn check_deque(self) -> Result<Run<'a>, Damage> {
+        let count = self.count();
+        if self.flags() & NUMBERED == 0 {
+            return Err(Damage::Flags);
+        }
+        let least = Run::size_of(NUMBERED, count, count);
+        if self.bytes.len() < least || count > 1 && self.bytes.len() > ITEMS_MAX {
+            return Err(Damage::Length);
+        }
+        let mut at = self.places().first();
+        for _ in 0..count {
+            (_, at) = Cell::check(self.bytes, at, true).map_err(|_| Damage::Item)?;
+        }
+        if at != self.bytes.len() {
+            return Err(Damage::Length);
+        }
+        match self.has_offsets() {
+            true => Ok(self),
+            false => Err(Damage::Offset),
+        }
+    }
+
+    /// Whether offsets, of bytes of which nothing is known, are those of a deque. Its items are looked at.
+    fn has_offsets(self) -> bool {
+        let (count, places) = (self.count(), self.places());
+        let (mut at, phase) = (places.first(), places.phase());
+        let mut is_right = at >= places.gap_at();
+        for index in 0..count {
+            if index == 0 || (phase + index).is_multiple_of(GROUP) {
+                is_right &= places.offset((phase + index) / GROUP) == at;
+            }
+            at = self.item_end(at);
+        }
+        is_right
     }
 
     /// [`Run::check`] of bytes that have the flag of a run of integers.

@@ -4,11 +4,13 @@
 //! edit at the end moves nothing but, for every eighth item, the items by one group; one in the middle
 //! moves what follows and finds the offsets of the later groups anew.
 
+use super::buffer::RunMut;
 use super::integers::{self, FIRST};
-use super::packed::{
-    BARE, EXPIRING, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, Item, NUMBER, NUMBERED, OFFSET, PAIRS,
-    Packed, Run, TAGGED, TAGS, has_tags, stride, tag, tag_at,
+use super::layout::{
+    BARE, DEQUE, EXPIRING, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, NUMBERED, OFFSET, PAIRS,
+    TAGGED, TAGS, has_tags, stride, tag_at,
 };
+use super::packed::{Item, Packed, Run, tag};
 
 impl Run<'_> {
     /// Bytes that the run grows by when it gets `item`, in place of the one at `replaced` or beside all
@@ -17,6 +19,9 @@ impl Run<'_> {
     pub fn growth(self, item: &Item<'_>, replaced: Option<usize>) -> Option<isize> {
         if self.is_of_integers() {
             return self.integers_growth(item, replaced);
+        }
+        if self.flags() & NUMBERED != 0 && item.expiry.is_some() {
+            return None;
         }
         let count = self.count() + usize::from(replaced.is_none());
         let before = match replaced {
@@ -32,7 +37,9 @@ impl Run<'_> {
             return None;
         }
         let (before, flags) = (self.count(), self.flags());
-        let groups = match flags & BARE {
+        let groups = match flags & (BARE | DEQUE) {
+            // At either end there may be a group more.
+            DEQUE => usize::from(replaced.is_none()) * stride(flags),
             BARE if count > FEW => match self.all_integers(item) {
                 Some(all) => {
                     let len = integers::size_of(all.len(), all[0], all[all.len() - 1]);
@@ -78,47 +85,14 @@ impl Run<'_> {
     }
 }
 
-/// A run in a buffer that may be longer, for edits.
-#[derive(Debug)]
-pub struct RunMut<'a> {
-    bytes: &'a mut [u8],
-    len: usize,
-}
-
-impl<'a> RunMut<'a> {
-    /// The run in the first `len` bytes.
-    pub fn new(bytes: &'a mut [u8], len: usize) -> RunMut<'a> {
-        assert!(len <= bytes.len());
-        RunMut { bytes, len }
-    }
-
-    /// The run as it is now.
-    #[inline]
-    pub fn run(&self) -> Run<'_> {
-        Run::trusted(&self.bytes[..self.len])
-    }
-
-    /// Bytes of the run.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there is no item.
-    pub fn is_empty(&self) -> bool {
-        self.run().is_empty()
-    }
-
-    #[inline]
-    fn set_count(&mut self, count: usize) {
-        let count = u16::try_from(count).expect("`growth` said so");
-        self.bytes[..2].copy_from_slice(&count.to_le_bytes());
-    }
-
+impl RunMut<'_> {
     /// Of a run that is [`NUMBERED`]: gives its first item this order key.
     pub fn set_number(&mut self, number: u64) {
         debug_assert!(self.run().flags() & NUMBERED != 0);
-        self.bytes[HEADER..HEADER + NUMBER].copy_from_slice(&number.to_le_bytes());
+        match self.run().is_deque() {
+            true => self.number_deque(number),
+            false => self.set_word(number),
+        }
     }
 
     /// Keeps the order keys of the items when so many more come before the first.
@@ -130,18 +104,10 @@ impl<'a> RunMut<'a> {
     }
 
     #[inline]
-    fn set_offset(&mut self, group: usize, offset: usize) {
+    pub(super) fn set_offset(&mut self, group: usize, offset: usize) {
         let offset = u16::try_from(offset).expect("`growth` said so");
         let at = self.run().group_at(group + 1) - OFFSET;
         self.bytes[at..at + OFFSET].copy_from_slice(&offset.to_le_bytes());
-    }
-
-    /// Moves all from `from` on by so many bytes.
-    #[inline]
-    fn shift(&mut self, from: usize, by: isize) {
-        let to = from.checked_add_signed(by).expect("inside the run");
-        self.bytes.copy_within(from..self.len, to);
-        self.len = self.len.checked_add_signed(by).expect("inside the buffer");
     }
 
     /// Gives a run of integers groups, as one of any names has.
@@ -247,6 +213,9 @@ impl<'a> RunMut<'a> {
         }
         let (count, flags) = (self.run().count(), self.run().flags());
         assert!(index <= count && item.value.is_some() == (flags & PAIRS != 0));
+        if flags & DEQUE != 0 {
+            return self.insert_in_deque(index, item);
+        }
         let group = index / GROUP;
         if count.is_multiple_of(GROUP) && flags & BARE == 0 {
             let (items_at, stride) = (self.run().items_at(), stride(flags));
@@ -312,7 +281,9 @@ impl<'a> RunMut<'a> {
         let start = run.start(index);
         let end = run.item_end(start);
         let by = item.size() as isize - (end - start) as isize;
-        if by != 0 {
+        if by != 0 && run.is_deque() {
+            self.shift_behind(index, end, by);
+        } else if by != 0 {
             self.shift(end, by);
             let groups = match self.run().flags() & BARE {
                 0 => self.run().count().div_ceil(GROUP),
@@ -334,6 +305,9 @@ impl<'a> RunMut<'a> {
         let run = self.run();
         let (count, flags) = (run.count(), run.flags());
         assert!(index < count);
+        if run.is_deque() {
+            return self.remove_from_deque(index, index + 1);
+        }
         if run.is_of_integers() {
             let end = run.integers().start(index + 1);
             self.shift(end, -(run.integers().width() as isize));
@@ -370,7 +344,7 @@ impl<'a> RunMut<'a> {
     /// Takes the items out that have expired at `now`, and shows each of them. Returns how many there were.
     pub fn remove_due(&mut self, now: u64, visit: &mut dyn FnMut(&Item<'_>)) -> usize {
         let run = self.run();
-        if run.is_of_integers() {
+        if run.is_of_integers() || run.is_deque() {
             return 0;
         }
         let (due, kept): (Vec<_>, Vec<_>) =
@@ -407,6 +381,9 @@ impl<'a> RunMut<'a> {
         if to - from == 1 {
             return self.remove(from);
         }
+        if run.is_deque() {
+            return self.remove_from_deque(from, to);
+        }
         let all = run.packed().enumerate();
         let kept: Vec<_> = all
             .filter(|(index, _)| !(from..to).contains(index))
@@ -431,6 +408,9 @@ impl<'a> RunMut<'a> {
         let (before, flags, items_at) = (run.count(), run.flags(), run.items_at());
         if count >= before {
             return;
+        }
+        if run.is_deque() {
+            return self.truncate_deque(count);
         }
         self.len = run.start(count);
         if flags & INTEGERS != 0 {
@@ -478,6 +458,9 @@ impl<'a> RunMut<'a> {
     ) {
         if self.run().is_of_integers() {
             return items.for_each(|packed| self.insert(self.run().count(), &packed.item));
+        }
+        if self.run().is_deque() {
+            return self.extend_deque(items);
         }
         let before = self.run().count();
         let count = before + items.len();

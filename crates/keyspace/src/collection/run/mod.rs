@@ -13,6 +13,7 @@
 //!         bit 4  numbered: the order key of the first item (8 bytes) is behind the header, and those of the
 //!                others count up from it; there are no other flags
 //!         bit 5  integers: there are no cells, see `integers`
+//!         bit 6  deque: numbered, with room before the first item, see `deque`; in memory alone
 //!  group  8 tags (if tagged; 0 where there is no item) and the offset of its first item, counted from the
 //!         first item's place: 10 bytes for eight items, or 2
 //!  item   0xc9 and 6 bytes of expiry (Unix, ms), if it has one; a cell; another cell, if pairs
@@ -33,15 +34,26 @@
 //!
 //! Invariants: all that [`Run::check`] checks.
 
+mod buffer;
 mod check;
+mod deque;
+#[cfg(test)]
+mod deque_tests;
 mod edit;
+mod ends;
 mod integers;
+mod layout;
+mod moving;
 mod numbered;
 mod packed;
+mod sorted;
 #[cfg(test)]
 mod tests;
 
+pub use buffer::RunMut;
 pub use check::Damage;
-pub use edit::RunMut;
-pub use packed::{BARE, EXPIRING, INTEGERS, Item, Items, NUMBERED, PAIRS, Run, TAGGED};
-pub(in crate::collection) use packed::{EXPIRY_LEN, Packed};
+pub use deque::End;
+pub(in crate::collection) use layout::EXPIRY_LEN;
+pub use layout::{BARE, DEQUE, EXPIRING, INTEGERS, NUMBERED, PAIRS, TAGGED};
+pub(in crate::collection) use packed::Packed;
+pub use packed::{Item, Items, Run};

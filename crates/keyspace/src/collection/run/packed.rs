@@ -2,37 +2,13 @@
 
 use rapidhash::v3::{DEFAULT_RAPID_SECRETS, rapidhash_v3_inline};
 
-use super::integers::{self, BASE, Distances};
+use super::deque::Places;
+use super::integers::{self, Distances};
+use super::layout::{
+    BARE, DEQUE, EXPIRING, EXPIRY_LEN, GROUP, HEADER, INTEGERS, NUMBER, OFFSET, PAIRS, TAGS,
+    has_tags, header, stride, tag_at,
+};
 use crate::collection::cell::{self, Cell};
-
-/// Groups have tags, and no two items have one name.
-pub const TAGGED: u8 = 1;
-/// Items have two cells.
-pub const PAIRS: u8 = 2;
-/// Items may have an expiry.
-pub const EXPIRING: u8 = 4;
-/// There are no groups: at most [`FEW`] items, which are found by a walk.
-pub const BARE: u8 = 8;
-/// Items are integers, ascending, in as many bytes each: see `integers`.
-pub const INTEGERS: u8 = 32;
-
-/// The order key of the first item is behind the header: those of the others count up from it.
-pub const NUMBERED: u8 = 16;
-
-/// Items up to which a run has no groups.
-pub(super) const FEW: usize = 16;
-
-/// Items in a group.
-pub(super) const GROUP: usize = 8;
-pub(super) const HEADER: usize = 4;
-/// Bytes of the first item's order key.
-pub(super) const NUMBER: usize = 8;
-pub(super) const TAGS: usize = 8;
-pub(super) const OFFSET: usize = 2;
-/// Bytes of items in a run of more than one group.
-pub(super) const ITEMS_MAX: usize = u16::MAX as usize;
-/// Bytes before the cells of an item that has an expiry.
-pub(in crate::collection) const EXPIRY_LEN: usize = 7;
 
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const SEVEN_BITS: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -203,32 +179,6 @@ fn zero_bytes(word: u64) -> u64 {
     !(((word & SEVEN_BITS) + SEVEN_BITS) | word | SEVEN_BITS)
 }
 
-/// Bytes of a group.
-#[inline]
-pub(super) const fn stride(flags: u8) -> usize {
-    match flags & (TAGGED | BARE | INTEGERS) {
-        0 => OFFSET,
-        TAGGED => TAGS + OFFSET,
-        _ => 0,
-    }
-}
-
-/// Whether groups have tags.
-#[inline]
-pub(super) const fn has_tags(flags: u8) -> bool {
-    flags & (TAGGED | BARE | INTEGERS) == TAGGED
-}
-
-/// Bytes before the groups.
-#[inline]
-pub(super) const fn header(flags: u8) -> usize {
-    const { assert!(BASE == NUMBER) };
-    match flags & (INTEGERS | NUMBERED) {
-        0 => HEADER,
-        _ => HEADER + NUMBER,
-    }
-}
-
 impl<'a> Run<'a> {
     /// Bytes of a run without items that is not [`NUMBERED`].
     pub const EMPTY: usize = HEADER;
@@ -245,8 +195,10 @@ impl<'a> Run<'a> {
     }
 
     /// Bytes of a run of so many items, whose cells and expiries take `items` bytes.
+    /// A deque may have a group less.
     pub(in crate::collection) fn size_of(flags: u8, count: usize, items: usize) -> usize {
-        header(flags) + count.div_ceil(GROUP) * stride(flags) + items
+        let groups = count.div_ceil(GROUP) + usize::from(flags & DEQUE != 0);
+        header(flags) + groups * stride(flags) + items
     }
 
     /// Bytes of a run of so many integers, from the lowest to the highest.
@@ -289,13 +241,47 @@ impl<'a> Run<'a> {
         self.flags() & INTEGERS != 0
     }
 
+    /// Whether it is a deque.
+    #[inline]
+    pub(in crate::collection) fn is_deque(self) -> bool {
+        self.flags() & DEQUE != 0
+    }
+
+    /// It as a deque.
+    #[inline]
+    pub(super) fn places(self) -> Places<'a> {
+        Places(self.bytes)
+    }
+
+    /// Of a run that is [`NUMBERED`](super::NUMBERED): the order key of its first item.
+    #[inline]
+    pub fn number(self) -> u64 {
+        let bytes = self.bytes[HEADER..HEADER + NUMBER].try_into();
+        u64::from_le_bytes(bytes.expect("eight bytes"))
+    }
+
+    /// Bytes before the first item that hold nothing.
+    #[inline]
+    pub(in crate::collection) fn gap(self) -> usize {
+        match self.is_deque() {
+            true => self.places().gap(),
+            false => 0,
+        }
+    }
+
+    /// Bytes that hold something.
+    #[inline]
+    pub(in crate::collection) fn filled(self) -> usize {
+        self.bytes.len() - self.gap()
+    }
+
     /// It as a run of integers.
     #[inline]
     pub(super) fn integers(self) -> Distances<'a> {
         Distances(self.bytes)
     }
 
-    /// [`TAGGED`], [`PAIRS`], [`EXPIRING`], [`BARE`], [`NUMBERED`], [`INTEGERS`].
+    /// [`TAGGED`], [`PAIRS`], [`EXPIRING`], [`BARE`], [`NUMBERED`], [`INTEGERS`], [`DEQUE`].
     #[inline]
     pub fn flags(self) -> u8 {
         self.bytes[2]
@@ -304,6 +290,9 @@ impl<'a> Run<'a> {
     /// Where the items begin.
     #[inline]
     pub(super) fn items_at(self) -> usize {
+        if self.is_deque() {
+            return self.places().first();
+        }
         header(self.flags()) + self.count().div_ceil(GROUP) * stride(self.flags())
     }
 
@@ -345,9 +334,10 @@ impl<'a> Run<'a> {
         if index == self.count() {
             return self.bytes.len();
         }
-        let (mut at, steps) = match self.flags() & (BARE | INTEGERS) {
+        let (mut at, steps) = match self.flags() & (BARE | INTEGERS | DEQUE) {
             0 => (self.items_at() + self.offset(index / GROUP), index % GROUP),
             BARE => (HEADER, index),
+            DEQUE => self.places().of(index),
             _ => return self.integers().start(index),
         };
         for _ in 0..steps {
@@ -545,12 +535,6 @@ impl<'a> Run<'a> {
         word[..EXPIRY_LEN - 1].copy_from_slice(&self.bytes[at + 1..at + EXPIRY_LEN]);
         u64::from_le_bytes(word)
     }
-}
-
-/// Where the tag of an item is, in a tagged run.
-#[inline]
-pub(super) fn tag_at(flags: u8, index: usize) -> usize {
-    HEADER + index / GROUP * stride(flags) + index % GROUP
 }
 
 /// Items of a run.

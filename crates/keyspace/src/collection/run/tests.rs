@@ -5,14 +5,14 @@ use crate::collection::cell::{self, Cell};
 
 /// An item as the model has it.
 #[derive(Clone, Debug, PartialEq)]
-struct Plain {
-    name: Vec<u8>,
-    value: Option<Vec<u8>>,
-    expiry: Option<u64>,
+pub(super) struct Plain {
+    pub(super) name: Vec<u8>,
+    pub(super) value: Option<Vec<u8>>,
+    pub(super) expiry: Option<u64>,
 }
 
 impl Plain {
-    fn item(&self) -> Item<'_> {
+    pub(super) fn item(&self) -> Item<'_> {
         Item {
             name: Cell::of(&self.name),
             value: self.value.as_deref().map(Cell::of),
@@ -31,24 +31,24 @@ impl Plain {
 }
 
 /// A run in a buffer with some room, the rest of which is not zero.
-struct Buffer {
+pub(super) struct Buffer {
     bytes: Vec<u8>,
     len: usize,
 }
 
 impl Buffer {
-    fn new(flags: u8) -> Buffer {
+    pub(super) fn new(flags: u8) -> Buffer {
         Buffer {
             bytes: Run::empty(flags).to_vec(),
             len: Run::EMPTY,
         }
     }
 
-    fn run(&self) -> Run<'_> {
+    pub(super) fn run(&self) -> Run<'_> {
         Run::trusted(&self.bytes[..self.len])
     }
 
-    fn edit(&mut self, growth: isize, edit: impl FnOnce(&mut RunMut<'_>)) {
+    pub(super) fn edit(&mut self, growth: isize, edit: impl FnOnce(&mut RunMut<'_>)) {
         let needed = self.len.checked_add_signed(growth).expect("not below zero");
         self.bytes.resize(self.bytes.len().max(needed), 0xee);
         let mut run = RunMut::new(&mut self.bytes, self.len);
@@ -57,7 +57,7 @@ impl Buffer {
         assert_eq!(self.len, needed);
     }
 
-    fn insert(&mut self, index: usize, item: &Item<'_>) {
+    pub(super) fn insert(&mut self, index: usize, item: &Item<'_>) {
         let growth = self.run().growth(item, None).expect("there is room");
         self.edit(growth, |run| run.insert(index, item));
     }
@@ -74,7 +74,7 @@ impl Buffer {
     }
 }
 
-fn random_text(random: &mut fastrand::Rng) -> Vec<u8> {
+pub(super) fn random_text(random: &mut fastrand::Rng) -> Vec<u8> {
     match random.u8(..20) {
         0..8 => random.i64(-300..300).to_string().into_bytes(),
         8 => random.i64(..).to_string().into_bytes(),
@@ -85,7 +85,7 @@ fn random_text(random: &mut fastrand::Rng) -> Vec<u8> {
     }
 }
 
-fn compare(run: Run<'_>, model: &[Plain]) {
+pub(super) fn compare(run: Run<'_>, model: &[Plain]) {
     let checked = Run::check(run.bytes()).expect("an edit leaves a run");
     assert!(checked.iter().map(Plain::of).eq(model.iter().cloned()));
     assert_eq!(run.count(), model.len());

@@ -45,7 +45,7 @@ impl<K: LeafKind> Tree<K> {
         let mut expires = false;
         for leaf in leaves {
             let Leaf { start, run, .. } = leaf;
-            let node = tree.new_leaf(start.name, run.bytes().len());
+            let node = tree.new_leaf(start.name, run.len_in_leaf(K::FLAGS));
             node.edit(|into| into.append(run));
             match leaf.is_whole {
                 true => node.set_whole_base(leaf.base),

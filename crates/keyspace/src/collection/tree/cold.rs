@@ -174,7 +174,7 @@ impl<K: LeafKind> Tree<K> {
             return Err(Damage::Kind);
         }
         self.own_inner(&mut path);
-        let leaf = self.new_leaf(cold.fence(), run.bytes().len());
+        let leaf = self.new_leaf(cold.fence(), run.len_in_leaf(K::FLAGS));
         leaf.edit(|into| into.append(run));
         leaf.set_whole_base(cold.base());
         leaf.set_used();

@@ -8,7 +8,7 @@ use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::node::{Base, Child, Node};
 use crate::collection::run::{Item, Packed};
-use crate::collection::view::Path;
+use crate::collection::view::{Path, lower};
 
 /// What became of an item that was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl<K: LeafKind> Tree<K> {
         let count = run.count() + usize::from(!is_replaced);
         let replaced = is_replaced.then_some(index);
         let growth = run.growth(item, replaced);
-        let len = growth.map(|growth| run.bytes().len().saturating_add_signed(growth));
+        let len = growth.map(|growth| run.filled().saturating_add_signed(growth));
         self.own_inner(path);
         let Some(len) = len.filter(|&len| len <= self.leaf_max() || count == 1) else {
             let mut buffer = Vec::new();
@@ -122,8 +122,10 @@ impl<K: LeafKind> Tree<K> {
             self.split(path, &pieces, cut);
             return;
         };
-        let is_shorter = len < run.bytes().len();
-        let leaf = self.own_leaf(path, len);
+        let is_shorter = len < run.filled();
+        // What is replaced moves what is behind it; what comes takes bytes of a gap.
+        let gap = if is_replaced { run.gap() } else { 0 };
+        let leaf = self.own_leaf(path, len + gap);
         match is_replaced {
             true => leaf.edit(|run| run.replace(index, item)),
             false => {
@@ -136,6 +138,41 @@ impl<K: LeafKind> Tree<K> {
         }
         if is_shorter {
             self.slim(path);
+        }
+    }
+
+    /// Puts an item in the place of another that is there and has the same name, and gives it its own place.
+    ///
+    /// Where both places are in one leaf, one item of it moves.
+    pub fn change_order(&mut self, old: &Item<'_>, new: &Item<'_>) {
+        let (mut scratch, mut other) = ([0; DECIMAL_MAX], [0; DECIMAL_MAX]);
+        let (from, to) = (
+            Edge::of(&self.kind, old, &mut scratch),
+            Edge::of(&self.kind, new, &mut other),
+        );
+        let view = self.view();
+        let mut path = view.seek(&from);
+        let run = path.leaf().run();
+        let (index, found) = view.locate(run, old, &from);
+        let growth = found.and_then(|_| run.growth(new, Some(index)));
+        let len = growth.map(|growth| run.filled().saturating_add_signed(growth));
+        match len.filter(|&len| len <= self.leaf_max()) {
+            Some(len) if view.seek(&to).leaf() == path.leaf() && K::IS_SORTED => {
+                let place = lower(&self.kind, run, &to);
+                let is_shorter = len < run.filled();
+                self.own_inner(&mut path);
+                let leaf = self.own_leaf(&mut path, len);
+                leaf.edit(|run| run.replace_and_move(index, place, new));
+                if is_shorter {
+                    self.slim(&mut path);
+                }
+            }
+            _ => {
+                if found.is_some() {
+                    self.take_out(&mut path, index);
+                }
+                self.set(new);
+            }
         }
     }
 

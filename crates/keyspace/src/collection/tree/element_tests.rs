@@ -1,12 +1,12 @@
 //! Elements of lists against vectors, and what a replay of their edits gives.
 
 use super::base::{LEAF_MAX, Tree};
-use super::elements::End;
 use crate::collection::cell::Cell;
 use crate::collection::clones::Frozen;
 use crate::collection::kind::Elements;
 use crate::collection::log::edits::{self, Edit, Edits};
 use crate::collection::log::numbered::NumberedEdits;
+use crate::collection::run::End;
 use crate::collection::view::View;
 
 /// Changes of a test.

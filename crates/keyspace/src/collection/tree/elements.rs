@@ -22,7 +22,7 @@ use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::kind::{Edge, Elements, LeafKind};
 use crate::collection::log::numbered::{MIDDLE, NumberedEdits};
 use crate::collection::node::Child;
-use crate::collection::run::{Item, Run};
+use crate::collection::run::{End, Item, Run};
 use crate::collection::view::Path;
 
 /// Numbers from the beginning of a leaf to that of the next, if both were begun at an end. A leaf has at most
@@ -33,14 +33,8 @@ const SPARE: u64 = 2;
 /// The same where the leaf had no room.
 const SPARE_MORE: u64 = 64;
 
-/// An end of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The first element.
-    Front,
-    /// The last element.
-    Back,
-}
+/// Bytes of the run for which a leaf at an end of a list has room, with its second element.
+const END_ROOM: usize = 512;
 
 /// The edge before an element.
 fn edge(number: u64) -> Edge<'static> {
@@ -108,9 +102,8 @@ impl<K: LeafKind> Tree<K> {
             .seek_rank(if is_back { self.count - 1 } else { 0 });
         let run = path.leaf().run();
         let (first, count) = (run.number(), run.count());
-        let growth = run.growth(&item, None);
-        let len = growth.map(|growth| run.bytes().len().saturating_add_signed(growth));
-        let has_room = len.is_some_and(|len| len <= self.leaf_max());
+        let len = run.filled_with(&item);
+        let has_room = len <= self.leaf_max();
         if first < 2 * BLOCK || first + count as u64 > u64::MAX - 2 * BLOCK {
             self.number_from_middle(log);
             return self.push(end, element, log);
@@ -123,9 +116,22 @@ impl<K: LeafKind> Tree<K> {
         };
         log.put(number, element);
         match has_room && path.is_outermost(is_back) {
-            true => self.put(&mut path, if is_back { count } else { 0 }, false, &item),
+            true => self.push_into(&mut path, end, &item, len),
             false => self.put_number(number, element),
         }
+    }
+
+    /// Puts an element at the end of the outermost leaf, which has at most `len` bytes with it.
+    fn push_into(&mut self, path: &mut Path, end: End, item: &Item<'_>, len: usize) {
+        self.own_inner(path);
+        // More will come.
+        let room = match path.leaf().run_room() {
+            room if room >= len => len,
+            room => len.max((2 * room).max(END_ROOM).min(self.leaf_max())),
+        };
+        let leaf = self.own_leaf(path, room);
+        leaf.edit(|run| run.push(end, item));
+        self.count_up(path, 1);
     }
 
     /// Lets the element of a number be this, whether there is one or not.
@@ -168,8 +174,8 @@ impl<K: LeafKind> Tree<K> {
             0 => (self.new_leaf(b"", Run::EMPTY), leaf),
             _ if index == count => (leaf, self.new_leaf(b"", Run::EMPTY)),
             _ => {
-                let left = self.new_leaf_of(leaf, run.bytes().len());
-                let right = self.new_leaf_of(leaf, run.bytes().len());
+                let left = self.new_leaf_of(leaf, run.filled());
+                let right = self.new_leaf_of(leaf, run.filled());
                 left.edit(|run| run.truncate(index));
                 right.edit(|run| run.remove_range(0, index));
                 (left, right)
@@ -224,9 +230,22 @@ impl<K: LeafKind> Tree<K> {
         if from >= to {
             return;
         }
+        if to - from == 1 && (from == 0 || to == self.count) {
+            return self.pop(from, log);
+        }
         let (from, to) = (self.number_at(from), self.number_at(to - 1) + 1);
         log.cut(from, to);
         self.cut_numbers(from, to);
+    }
+
+    /// Removes the first element, or the last: that of a rank, which is there.
+    ///
+    /// Touches a child in each inner node and the leaf at the end, no item but its own.
+    fn pop(&mut self, rank: u64, log: &mut NumberedEdits) {
+        let (mut path, index) = self.view().seek_rank(rank);
+        let number = path.leaf().run().number() + index as u64;
+        log.cut(number, number + 1);
+        self.take_out(&mut path, index);
     }
 
     /// Puts an element in the place of that of a rank, which is there.

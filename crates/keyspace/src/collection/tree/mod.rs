@@ -17,8 +17,8 @@
 //!    merges give a leaf's range to the one before.
 //! 2. The order key of a child is that of the fence of the first leaf below it. Only a leaf whose order
 //!    key is also in the leaf before has a name in its fence, kept in the leaf.
-//! 3. A leaf's run has at most `leaf_max` bytes, or one item. A leaf without items may remain where it
-//!    is the first of its parent.
+//! 3. A leaf's run has at most `leaf_max` bytes as a log has it, or one item. A leaf without items may remain
+//!    where it is the first of its parent.
 //! 4. A child's count is the number of items below it.
 //! 5. The bytes that are counted are those of all nodes of the tree.
 //! 6. For each leaf with items that expire there is a deadline in the leaf's range that is not later than the
@@ -71,9 +71,9 @@ mod shape;
 mod tests;
 mod verify;
 
+pub use super::run::End;
 pub use base::{LEAF_MAX, Tree};
 pub use build::Leaf;
 pub use cold::Leaving;
 pub use edit::Put;
-pub use elements::End;
 pub(in crate::collection) use members::Gathered;

@@ -16,6 +16,11 @@ const CHILDREN_MERGED: usize = 48;
 /// A leaf of few bytes looks whether it can be merged when its count is a multiple of this.
 const LOOK_EVERY: usize = 4;
 
+/// A leaf at an end of a list keeps its room while that is not more than so many times what the run takes,
+/// and so many bytes: elements come and go there.
+const KEPT_TIMES: usize = 4;
+const KEPT_BYTES: usize = 256;
+
 /// An item of a leaf that is split, and its order key.
 pub(super) struct Piece<'a> {
     order: u128,
@@ -358,7 +363,15 @@ impl<K: LeafKind> Tree<K> {
     /// path's inner nodes are owned; the path is of no use afterwards.
     pub(super) fn slim(&mut self, path: &mut Path) {
         // To look at the neighbours costs two cache misses: not each time.
-        let looks = path.leaf().run().count().is_multiple_of(LOOK_EVERY);
+        let run = path.leaf().run();
+        let looks = run.count().is_multiple_of(LOOK_EVERY);
+        if !K::IS_KEYED
+            && !run.is_empty()
+            && (path.is_outermost(true) || path.is_outermost(false))
+            && path.leaf().run_room() <= KEPT_TIMES * run.filled() + KEPT_BYTES
+        {
+            return;
+        }
         self.slim_if(path, looks);
     }
 
@@ -371,7 +384,7 @@ impl<K: LeafKind> Tree<K> {
         let leaf = path.leaf();
         let run = leaf.run();
         if let Some(above) = path.height.checked_sub(1)
-            && run.bytes().len() < self.leaf_max() / 2
+            && run.filled() < self.leaf_max() / 2
             && looks
         {
             let siblings = path.nodes[above].children();
@@ -389,7 +402,7 @@ impl<K: LeafKind> Tree<K> {
                 }
             }
         }
-        let len = run.bytes().len();
+        let len = run.filled();
         if leaf.run_room() > len + len / 4 + 64 {
             let fresh = self.new_leaf_of(leaf, len);
             self.link(path, path.height, fresh);
@@ -438,7 +451,7 @@ impl<K: LeafKind> Tree<K> {
         let items = joined(first, second);
         let size = match &items {
             Some(items) => leaf_size::<K>(items),
-            None => first.bytes().len() + second.bytes().len(),
+            None => first.filled() + second.filled(),
         };
         if size > self.leaf_max() * 3 / 4 && !first.is_empty() {
             return false;

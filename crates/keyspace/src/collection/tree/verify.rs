@@ -75,9 +75,12 @@ impl<K: LeafKind> Tree<K> {
     }
 
     fn verify_leaf(&self, run: Run<'_>, start: Edge<'_>, end: Option<Edge<'_>>) {
-        let checked = self.kind.check_leaf(run.bytes(), &start, end.as_ref());
-        checked.expect("a leaf is a run, and has what belongs into it");
-        assert!(run.bytes().len() <= self.leaf_max() || run.count() == 1);
+        Run::check(run.bytes()).expect("a leaf is a run");
+        let mut buffer = Vec::new();
+        let logged = run.logged(&mut buffer);
+        let checked = self.kind.check_leaf(logged.bytes(), &start, end.as_ref());
+        checked.expect("a leaf has what belongs into it");
+        assert!(logged.bytes().len() <= self.leaf_max() || run.count() == 1);
         assert!(
             !K::IS_KEYED || end.is_none_or(|end| start < end),
             "{start:?} {end:?}"

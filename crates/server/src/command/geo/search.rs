@@ -254,12 +254,10 @@ impl<'a> Search<'a> {
             let mut rank = members.count_before(Bound::Score(first));
             let end = members.count_before(Bound::Score(end));
             while rank < end && found.len() < most {
-                let mut left = end - rank;
-                rank = members.items().items_behind(rank, |item| {
-                    if left == 0 || found.len() >= most {
+                rank = members.items().items_behind(rank, end, |item| {
+                    if found.len() >= most {
                         return;
                     }
-                    left -= 1;
                     let score = score_of(&item);
                     let place = Point::of_score(score);
                     if let Some(distance_m) = shape.distance_m(middle, place) {

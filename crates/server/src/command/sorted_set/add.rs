@@ -36,7 +36,9 @@ impl ScoreOptions {
     /// The options, and where scores and members begin.
     fn parse(args: &Args<'_>) -> Result<(ScoreOptions, usize), Failure> {
         let (mut options, mut at) = (ScoreOptions::default(), 2);
-        while at < args.len() {
+        // A score that is a number needs no look at the names of options.
+        let is_word = |at: usize| args.get(at).first().is_some_and(u8::is_ascii_alphabetic);
+        while at < args.len() && is_word(at) {
             let option = match () {
                 () if args.is(at, "NX") => &mut options.only_new,
                 () if args.is(at, "XX") => &mut options.only_present,

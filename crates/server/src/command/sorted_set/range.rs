@@ -4,11 +4,12 @@
 
 use keyspace::collection::Base;
 use keyspace::collection::any::Collection;
-use keyspace::collection::cell::Cell;
+use keyspace::collection::cell::{Cell, DECIMAL_MAX};
 use keyspace::collection::kind;
 use keyspace::collection::run::Item;
 use keyspace::collection::sorted::score_of;
 use keyspace::{Detached, ItemsRef, Kind, New, SortedRef};
+use resp::number::{DOUBLE_TEXT_LEN, format_shortest};
 use resp::reply::{Protocol, Writer};
 
 use super::super::items::cells::{write_cell, write_value};
@@ -167,6 +168,15 @@ struct Walk {
 }
 
 impl Walk {
+    /// Shows the next members, of one leaf.
+    #[inline]
+    fn show<'e>(&mut self, items: ItemsRef<'e, kind::Scores>, visit: impl FnMut(Item<'e>)) {
+        match self.is_reverse {
+            true => self.to = items.items_before(self.from, self.to, visit),
+            false => self.from = items.items_behind(self.from, self.to, visit),
+        }
+    }
+
     fn head(&self, writer: &mut Writer<'_>) {
         let is_flat = self.with_scores && writer.protocol == Protocol::Resp2;
         let count = (self.to - self.from) as usize;
@@ -178,26 +188,18 @@ impl Look<kind::Scores> for Walk {
     const STREAMS: bool = true;
 
     fn step(&mut self, items: ItemsRef<'_, kind::Scores>, writer: &mut Writer<'_>) -> bool {
-        let (mut left, with_scores) = (self.to - self.from, self.with_scores);
-        if left == 0 {
-            return false;
+        if self.with_scores && writer.protocol == Protocol::Resp3 {
+            self.show(items, |item| write_scored(writer, &item, true));
+            return self.from < self.to;
         }
-        let show = |item: Item<'_>| {
-            if left > 0 {
-                left -= 1;
-                write_scored(writer, &item, with_scores);
+        let (mut bulks, with_scores) = (writer.bulks(), self.with_scores);
+        self.show(items, |item| {
+            bulks.put(item.name.text(&mut [0; DECIMAL_MAX]));
+            if with_scores {
+                bulks.put(format_shortest(score_of(&item), &mut [0; DOUBLE_TEXT_LEN]));
             }
-        };
-        match self.is_reverse {
-            true => {
-                let next = items.items_before(self.to, show);
-                self.to = next.max(self.from);
-            }
-            false => {
-                let next = items.items_behind(self.from, show);
-                self.from = next.min(self.to);
-            }
-        }
+        });
+        bulks.finish();
         self.from < self.to
     }
 
@@ -356,13 +358,9 @@ pub(super) fn zrangestore(context: &mut Context<'_>, args: &Args<'_>) -> Handled
         }
         let is_packed = to - from <= packed.entries as u64;
         while from < to {
-            let mut left = to - from;
-            from = members.items().items_behind(from, |item| {
-                if left > 0 {
-                    left -= 1;
-                    let added = builder.push(&stored(&item, is_packed));
-                    debug_assert!(added.is_ok(), "each member comes once");
-                }
+            from = members.items().items_behind(from, to, |item| {
+                let added = builder.push(&stored(&item, is_packed));
+                debug_assert!(added.is_ok(), "each member comes once");
             });
         }
     }
