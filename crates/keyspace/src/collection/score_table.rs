@@ -2,7 +2,7 @@
 //! of their scores. Never logged: it is made again from the tree.
 //!
 //! ```text
-//!  hash of 32 bits, its bits reversed -> bucket (linear hashing: buckets are split one after the other)
+//!  hash of 32 bits, spread -> range -> bucket (spiral storage: the largest bucket is the next that is split)
 //!
 //!  bucket   | hash | hash | hash | ... | score | score | score | ...      by hash, some 50 to 190 entries
 //! ```
@@ -12,9 +12,15 @@
 //! So an entry takes 8 or 12 bytes, some 9 or 13 with the room in which buckets grow. A split moves the
 //! upper half of one bucket, so no insertion takes long, however large the table is.
 //!
-//! All buckets of a table grow at the same pace, from one size class of the allocator to the next, and leave
-//! slabs behind of which little is used: at 1 M members jemalloc holds some 10 bytes an entry more than what
-//! is counted here (with 200 tables of 10,000 members hardly any).
+//! Hashes are *spread* ([`spread`]): low ones are twice as dense as high ones, and ranges are split in their
+//! order. So buckets have all sizes between one and its double, at any time the same part of them each size.
+//! Buckets of one size would grow from one size class of the allocator to the next together, and leave slabs
+//! behind of which little is used.
+//!
+//! ```text
+//!  ranges   |0 |0'|1 |1'|2   |3   |4   |5   |6   |7   |     level 3, two ranges were split
+//!  buckets   0  8  4  9  2    5    1    6    3    7
+//! ```
 //!
 //! The entries of a bucket are those of one range of hashes. So a scan in the order of hashes needs no memory
 //! of its own, and meets each entry that is there all the time, whatever is split or merged meanwhile.
@@ -35,7 +41,7 @@ const WORD: usize = size_of::<u32>();
 #[derive(Debug)]
 pub(super) struct ScoreTable {
     buckets: Vec<Bucket>,
-    /// There are two to this power of buckets, and those that were split since.
+    /// There are two to this power of ranges of hashes, of which the first were split since.
     level: u32,
     len: u64,
     /// Bytes of the buckets' entries.
@@ -48,6 +54,27 @@ struct Bucket {
     words: Vec<u32>,
     /// Whether scores have 8 bytes.
     is_wide: bool,
+}
+
+/// A hash among those of which low ones are denser: u for h, where both are parts of 2^32 and u is a third of
+/// 2h + h^2. The density falls from 3/2 to 3/4, nearly as two to the power of -u.
+#[inline]
+pub(super) fn spread(hash: u32) -> u32 {
+    let hash = u64::from(hash);
+    ((2 * hash + ((hash * hash) >> BITS)) / 3) as u32
+}
+
+/// The bucket of a range, of two to the power of `level`. Buckets are in the order in which they were made:
+/// the upper halves of the ranges of a level are behind all of that level.
+#[inline]
+fn bucket_of(range: usize, level: u32) -> usize {
+    match range {
+        0 => 0,
+        _ => {
+            let above = range.trailing_zeros() + 1;
+            (1 << (level - above)) + (range >> above)
+        }
+    }
 }
 
 /// A score that takes 4 bytes.
@@ -221,18 +248,14 @@ impl ScoreTable {
     }
 
     /// The bucket of a hash, and the bits of hashes that those in it share.
+    #[inline]
     fn place(&self, hash: u32) -> (usize, u32) {
-        let address = hash.reverse_bits() as usize;
-        let bucket = address & ((2 << self.level) - 1);
-        match bucket < self.buckets.len() {
-            true => (bucket, self.depth(bucket)),
-            false => (address & ((1 << self.level) - 1), self.level),
+        let half = (u64::from(hash) >> (BITS - 1 - self.level)) as usize;
+        let split = self.buckets.len() - (1 << self.level);
+        match half / 2 < split {
+            true => (bucket_of(half, self.level + 1), self.level + 1),
+            false => (bucket_of(half / 2, self.level), self.level),
         }
-    }
-
-    fn depth(&self, bucket: usize) -> u32 {
-        let (base, buckets) = (1 << self.level, self.buckets.len());
-        self.level + u32::from(bucket >= base || bucket + base < buckets)
     }
 
     /// Changes a bucket, and counts its bytes.
@@ -284,12 +307,12 @@ impl ScoreTable {
 
     fn split(&mut self) {
         let base = 1 << self.level;
-        let bucket = self.buckets.len() - base;
-        if self.level + 1 >= BITS {
+        let range = self.buckets.len() - base;
+        if self.level + 2 >= BITS {
             return;
         }
-        let lowest = (bucket as u32).reverse_bits();
-        let middle = lowest | 1 << (BITS - 1 - self.level);
+        let bucket = bucket_of(range, self.level);
+        let middle = (2 * range as u32 + 1) << (BITS - 1 - self.level);
         let upper = self.edit(bucket, |bucket| bucket.split_off(middle));
         self.heap += upper.bytes();
         if self.buckets.len() == self.buckets.capacity() {
@@ -309,7 +332,8 @@ impl ScoreTable {
         if self.buckets.len() < 1 << self.level {
             self.level -= 1;
         }
-        let bucket = self.buckets.len() - (1 << self.level);
+        let range = self.buckets.len() - (1 << self.level);
+        let bucket = bucket_of(range, self.level);
         self.edit(bucket, |bucket| bucket.append(upper));
         if self.buckets.capacity() > 2 * self.buckets.len() + 8 {
             self.buckets.shrink_to(self.buckets.len());
@@ -427,11 +451,49 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(8);
         let mut table = ScoreTable::new();
         for number in 1..=300_000 {
-            table.insert(random.u32(..), f64::from(random.i32(..)));
+            table.insert(spread(random.u32(..)), f64::from(random.i32(..)));
             if number % 10_000 == 0 {
                 let each = table.bytes() as f64 / f64::from(number);
                 assert!(each < 9.9, "{each} bytes an entry at {number}");
             }
         }
+    }
+
+    /// Whatever the number of entries: the same part of all buckets has each size, so that bytes which a
+    /// bucket gives back are taken by the next that comes to their size.
+    #[test]
+    fn buckets_have_all_sizes_at_any_time() {
+        let mut random = fastrand::Rng::with_seed(9);
+        let mut table = ScoreTable::new();
+        let mut parts: Vec<[f64; 3]> = Vec::new();
+        for number in 1..=200_000u64 {
+            table.insert(spread(random.u32(..)), 1.0);
+            if number > 60_000 && number % 5_000 == 0 {
+                let sizes = table.buckets.iter().map(Bucket::len);
+                let (mut small, mut large, mut all) = (0.0, 0.0, 0.0);
+                for size in sizes {
+                    assert!((20..300).contains(&size), "{size}");
+                    small += f64::from(u8::from(size < 80));
+                    large += f64::from(u8::from(size > 112));
+                    all += 1.0;
+                }
+                parts.push([small / all, large / all, 1.0 - (small + large) / all]);
+            }
+        }
+        for part in 0..3 {
+            let of = parts.iter().map(|parts| parts[part]);
+            let (least, most) = of.fold((1.0f64, 0.0f64), |(least, most), one| {
+                (least.min(one), most.max(one))
+            });
+            assert!(least > 0.2 && most - least < 0.15, "{part}: {least} {most}");
+        }
+    }
+
+    #[test]
+    fn a_spread_hash_keeps_the_order() {
+        let hashes = (0..=u32::MAX).step_by(4097).chain([u32::MAX]);
+        let spread: Vec<u32> = hashes.map(spread).collect();
+        assert!(spread.is_sorted());
+        assert!(spread[0] == 0 && spread[spread.len() - 1] > u32::MAX - 4);
     }
 }

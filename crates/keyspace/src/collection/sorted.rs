@@ -11,7 +11,7 @@ use super::kind::{Edge, LeafPlace, Scores, hash};
 use super::log::leaf::LeafRecord;
 use super::node::Base;
 use super::run::{Damage, Item};
-use super::score_table::{ScoreTable, plain};
+use super::score_table::{ScoreTable, plain, spread};
 use super::tree::{Leaving, Put, Tree};
 use crate::hash::Seed;
 
@@ -299,5 +299,5 @@ pub(super) fn score_edges<'e>(score: f64) -> (Edge<'e>, Edge<'e>) {
 }
 
 fn hash_of(seed: &Seed, member: Cell<'_>) -> u32 {
-    (hash(seed, member) >> 32) as u32
+    spread((hash(seed, member) >> 32) as u32)
 }
