@@ -88,7 +88,7 @@ impl Mode {
 
 type Check = (&'static str, fn(Mode, &mut Connection));
 
-const CHECKS: [Check; 26] = [
+const CHECKS: [Check; 27] = [
     ("connect", connect),
     ("text", text),
     ("binary", binary),
