@@ -269,7 +269,19 @@ fn rare_request(random: &mut fastrand::Rng, one: &str, two: &str) -> String {
     let number = random.u32(..1000);
     // Far away, so that nothing expires while two states are compared.
     let at_s = 4_000_000_000 + u64::from(number);
-    match random.u32(..19) {
+    let sketch = |random: &mut fastrand::Rng| format!("sketch:{}", random.u32(..4));
+    match random.u32(..25) {
+        18 => format!("MSETEX 2 {one} {number} {two} {number} PXAT {at_s}000"),
+        19 => format!("PFADD {} {number} a{number} b{number}", sketch(random)),
+        20 => format!(
+            "PFMERGE {} {} {}",
+            sketch(random),
+            sketch(random),
+            sketch(random)
+        ),
+        21 => format!("PFDEBUG TODENSE {}", sketch(random)),
+        22 => format!("PFCOUNT {}", sketch(random)),
+        23 => format!("SORT list:{} ALPHA STORE list:{}", number % 10, number % 7),
         0 => format!("SETEX {one} 9000 {number}"),
         1 => format!("PSETEX {one} 9000000 {number}"),
         2 => format!("SETNX {one} {number}"),

@@ -318,7 +318,6 @@ mod tests {
     fn values_that_change_nothing_are_accepted() {
         for (line, value) in [
             ("stream-node-max-entries 1024", "1024"),
-            ("HLL-SPARSE-MAX-BYTES 1kb", "1024"),
             ("lazyfree-lazy-eviction YES", "yes"),
             ("tls-cluster no", "no"),
             ("replicaof no one", "no one"),
