@@ -64,6 +64,11 @@ fn fill(server: &Server) {
         sets(&mut bytes);
         sorted_sets(&mut bytes);
     }
+    send(server, bytes);
+}
+
+/// Sends requests, and waits for their replies.
+fn send(server: &Server, mut bytes: Vec<u8>) {
     bytes.extend(request(&[b"ECHO", b"the end"]));
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).expect("the server listens");
     let mut input = stream.try_clone().expect("a descriptor");
@@ -166,6 +171,32 @@ fn digest(server: &Server) -> String {
     reply
 }
 
+/// The collections that differ between two servers.
+fn differences(one: &Server, other: &Server) -> Vec<String> {
+    let mut names: Vec<String> = (0..7).map(|number| format!("hash:{number}")).collect();
+    names.extend((0..5).map(|number| format!("scores:{number}")));
+    names.extend((0..21).map(|number| format!("set:{}:{}", number / 3, number % 3)));
+    let mut found = Vec::new();
+    for database in DATABASES {
+        for name in &names {
+            let ask = |server: &Server| {
+                let stream = TcpStream::connect(("127.0.0.1", server.port));
+                let mut stream = stream.expect("the server listens");
+                let asked = format!("SELECT {database}\r\nDEBUG DIGEST-VALUE {name}\r\nQUIT\r\n");
+                stream.write_all(asked.as_bytes()).expect("connected");
+                let mut reply = String::new();
+                stream.read_to_string(&mut reply).expect("text");
+                reply
+            };
+            let (left, right) = (ask(one), ask(other));
+            if left != right {
+                found.push(format!("{database} {name}: {left} {right}"));
+            }
+        }
+    }
+    found
+}
+
 /// Runs the client and returns what it prints.
 fn run(server: &Server, directory: &Path, arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_ferrite-cli"))
@@ -204,8 +235,45 @@ fn data_goes_from_server_to_server() {
             let target = Server::start(to, &[]);
             let said = run(&target, &directory, &["import", "dump.rdb"]);
             assert!(said.contains(" written to 3 databases"), "{said}");
-            assert_eq!(digest(&target), expected, "{from:?}, imported into {to:?}");
+            assert_eq!(
+                digest(&target),
+                expected,
+                "{from:?}, imported into {to:?}: {:?}",
+                differences(&source, &target)
+            );
         }
+    }
+    let _ = std::fs::remove_dir_all(directory);
+}
+
+#[test]
+fn keys_after_a_collection_that_ends_with_a_batch_are_written() {
+    // A request of an import has 511 fields, or 1022 members.
+    let mut bytes = Vec::new();
+    for number in 0..20 {
+        let (hash, set) = (format!("hash:{number}"), format!("set:{number}"));
+        let (mut fields, mut members) = (vec!["HSET", &hash], vec!["SADD", &set]);
+        let names: Vec<String> = (0..1022).map(|number| format!("{number}x")).collect();
+        fields.extend(names.iter().map(String::as_str));
+        members.extend(names.iter().map(String::as_str));
+        for words in [fields, members] {
+            let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+            bytes.extend(request(&words));
+        }
+        for other in 0..200 {
+            let key = format!("key:{number}:{other}");
+            bytes.extend(request(&[b"SET", key.as_bytes(), b"value"]));
+        }
+    }
+    let directory = fresh_directory("files");
+    let source = Server::start(Kind::Ferrite, &[]);
+    send(&source, bytes);
+    run(&source, &directory, &["export", "dump.rdb"]);
+    for to in [Kind::Redis, Kind::Ferrite] {
+        let target = Server::start(to, &[]);
+        let said = run(&target, &directory, &["import", "dump.rdb"]);
+        assert!(said.contains("4040 keys written"), "{said}");
+        assert_eq!(digest(&target), digest(&source), "{to:?}");
     }
     let _ = std::fs::remove_dir_all(directory);
 }

@@ -333,11 +333,13 @@ impl Import {
                 break;
             }
         }
+        self.note_answered(at);
         Ok(())
     }
 
     /// Reads the next reply of a lane. `false` if the first key that waits has none to come.
     fn take_reply(&mut self, at: usize) -> Result<bool> {
+        self.note_answered(at);
         let lane = &mut self.lanes.all[at];
         if lane.waiting.front().is_none_or(|sent| sent.unanswered == 0) {
             return Ok(false);
@@ -348,11 +350,22 @@ impl Import {
         let sent = waiting.front_mut().expect("it was just there");
         sent.take(reply);
         sent.unanswered -= 1;
-        if sent.is_whole && sent.unanswered == 0 {
-            let sent = waiting.pop_front().expect("it was just there");
+        self.note_answered(at);
+        Ok(true)
+    }
+
+    /// Takes note of the first keys of a lane for which no reply is to come. A collection may have had all
+    /// its replies before it ended.
+    fn note_answered(&mut self, at: usize) {
+        let is_answered = |sent: &Sent| sent.is_whole && sent.unanswered == 0;
+        let waiting = |import: &mut Import| {
+            let waiting = &mut import.lanes.all[at].waiting;
+            let is_first = waiting.front().is_some_and(is_answered);
+            is_first.then(|| waiting.pop_front()).flatten()
+        };
+        while let Some(sent) = waiting(self) {
             self.note(sent, at, 0);
         }
-        Ok(true)
     }
 
     /// Takes note of the replies to a key that was sent on so often.
