@@ -68,6 +68,7 @@ fn a_hash_is_told_as_it_was_while_it_changes() {
     ] {
         let server = Server::start(target, &options);
         let (mut slow, mut other) = (server.client(), server.client());
+        slow.receive_little_ahead();
         let id = id(&mut slow);
         fill(&mut other, "hash", "old");
         for change in ["HSET", "DEL", "RENAME", "FLUSHALL"] {

@@ -28,6 +28,7 @@ fn fill(client: &mut Client, key: &str, from: usize) {
 fn a_large_set_is_told_as_it_was_while_it_changes() {
     let server = Server::start(Target::Logged { threads: 1 }, &[]);
     let (mut slow, mut other) = (server.client(), server.client());
+    slow.receive_little_ahead();
     let Value::Int(id) = slow.ask("CLIENT ID") else {
         panic!("no number");
     };

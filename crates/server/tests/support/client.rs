@@ -9,6 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+
 use super::value::{Proto, Value, parse_value};
 
 /// How long anything may take before the test gives up: the one limit of all waits of these tests. A test
@@ -196,6 +198,16 @@ impl Client {
     /// True once the server has closed the connection and no byte is left unread.
     pub(crate) fn is_closed(&mut self, wait: Duration) -> bool {
         self.pending.is_empty() && matches!(self.fill(wait), Err(Link::Closed))
+    }
+
+    /// Bounds what the system receives ahead of the reader: otherwise a large reply may be with the client
+    /// before it reads any of it.
+    pub(crate) fn receive_little_ahead(&self) {
+        let done = match &self.stream {
+            Stream::Tcp(stream) => set_socket_recv_buffer_size(stream, 64 << 10),
+            Stream::Unix(stream) => set_socket_recv_buffer_size(stream, 64 << 10),
+        };
+        done.expect("a socket has a buffer");
     }
 
     /// Tells the server that nothing more will be sent.
