@@ -123,10 +123,11 @@ impl<L: Look<K>, K: Held + Send> Rest<L, K> {
             return Ok(true);
         }
         let mut records = self.look.cold(items, Some(WALK_AHEAD));
-        let (mut bytes, mut count) = (0, 0);
+        let (mut bytes, mut count) = (0_u32, 0);
         records.retain(|base| {
             let is_taken = count < now.len() || bytes < WALK_AHEAD_BYTES;
-            (bytes, count) = (bytes + base.share, count + 1);
+            // A record may have a gigabyte.
+            (bytes, count) = (bytes.saturating_add(base.share), count + 1);
             is_taken
         });
         let reader = (&**self.server, self.worker);

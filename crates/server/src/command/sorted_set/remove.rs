@@ -54,6 +54,20 @@ fn cold_between(members: SortedRef<'_>, from: u64, to: u64) -> Vec<Base> {
     }
 }
 
+/// The records of the cold leaves of a range: those of its `ends` first, without which its ranks are not
+/// known.
+fn cold_within(
+    members: SortedRef<'_>,
+    ends: Vec<Base>,
+    ranks: impl FnOnce() -> (u64, u64),
+) -> Vec<Base> {
+    if !ends.is_empty() {
+        return ends;
+    }
+    let (from, to) = ranks();
+    cold_between(members, from, to)
+}
+
 /// The leaves that ZREMRANGEBYRANK needs.
 pub(super) fn leaves_by_rank(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
     let (Ok(range), Some(members)) = (Ranks::parse(args, 2, 3), SortedRef::of(tree)) else {
@@ -65,28 +79,24 @@ pub(super) fn leaves_by_rank(args: &Args<'_>, tree: &Collection, _: bool) -> Vec
 
 /// The leaves that ZREMRANGEBYSCORE needs: first those of the ends.
 pub(super) fn leaves_by_score(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
-    let (Ok(range), Some(members)) = (Scores::parse(args, 2, 3), SortedRef::of(tree)) else {
-        return Vec::new();
-    };
-    let ends = range.cold(members);
-    if !ends.is_empty() {
-        return ends;
+    match (Scores::parse(args, 2, 3), SortedRef::of(tree)) {
+        (Ok(range), Some(members)) => {
+            let ends = range.cold(members);
+            cold_within(members, ends, || range.ranks(members))
+        }
+        _ => Vec::new(),
     }
-    let (from, to) = range.ranks(members);
-    cold_between(members, from, to)
 }
 
 /// The leaves that ZREMRANGEBYLEX needs: first those of the ends.
 pub(super) fn leaves_by_lex(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
-    let (Ok(range), Some(members)) = (Lex::parse(args, 2, 3), SortedRef::of(tree)) else {
-        return Vec::new();
-    };
-    let ends = range.cold(members);
-    if !ends.is_empty() {
-        return ends;
+    match (Lex::parse(args, 2, 3), SortedRef::of(tree)) {
+        (Ok(range), Some(members)) => {
+            let ends = range.cold(members);
+            cold_within(members, ends, || range.ranks(members))
+        }
+        _ => Vec::new(),
     }
-    let (from, to) = range.ranks(members);
-    cold_between(members, from, to)
 }
 
 /// `ZREMRANGEBYRANK key start stop`
