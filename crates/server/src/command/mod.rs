@@ -1,8 +1,8 @@
 //! Commands: the meaning of requests.
 //!
-//! A handler gets a [`Context`] (the store, the reply, the session) and [`Args`]; it sees no socket, no file
-//! and no protocol version, and never waits. One family is one file: its table on top, its handlers below in
-//! the same order.
+//! A handler gets a [`Context`] (the store, the reply, the session) and [`Args`]. It sees no socket and no
+//! file, and never waits. A family is a folder: its table is in `mod.rs`, its handlers are in the files beside
+//! it. A small family is one file with both.
 
 pub(crate) mod bitmap;
 mod blocking;

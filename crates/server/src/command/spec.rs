@@ -195,7 +195,7 @@ pub(crate) mod flag {
     pub(crate) const SYSTEM: u32 = 1 << 30;
     /// Makes the server keep something for its connection that grows with its arguments: refused beyond
     /// `maxmemory`, unless that is little. Not shown by COMMAND INFO.
-    pub(crate) const KEEPS: u32 = 1 << 24;
+    pub(crate) const KEEPS: u32 = 1 << 18;
     /// Takes constant time for small arguments though Redis doesn't call it fast. Not shown by COMMAND INFO.
     pub(crate) const BOUNDED: u32 = 1 << 31;
 
@@ -440,5 +440,23 @@ impl Arg {
             since: Some(version),
             ..self
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Flags that share a bit would be given to commands that have one of them.
+    #[test]
+    fn each_flag_has_a_bit_of_its_own() {
+        let lines = include_str!("spec.rs").lines();
+        let mut bits: Vec<&str> = lines
+            .filter_map(|line| line.split_once(": u32 = 1 << "))
+            .map(|(_, bit)| bit)
+            .collect();
+        let count = bits.len();
+        bits.sort_unstable();
+        bits.dedup();
+        assert!(count > 20, "the flags are written in another form");
+        assert_eq!(bits.len(), count);
     }
 }

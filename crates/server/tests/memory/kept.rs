@@ -484,3 +484,25 @@ fn who_comes_while_a_large_client_is_removed_gets_its_own_messages_only() {
         });
     }
 }
+
+/// A request that removes keys is run, however long it is, at a limit of memory that refuses what adds some.
+#[test]
+fn many_keys_are_removed_at_the_limit() {
+    let server = Server::start(
+        TWO,
+        &["--maxmemory", "40mb", "--maxmemory-policy", "noeviction"],
+    );
+    let mut client = server.client();
+    let value = "v".repeat(100_000);
+    let set = |at: usize| ["SET".into(), format!("large:{at}"), value.clone()];
+    let count = (0..1000)
+        .find(|&at| !sent(&mut client, &set(at), 1))
+        .expect("1000 values of 100 kB are more than 40 MB");
+    let mut words: Vec<String> = vec!["DEL".into()];
+    words.extend((0..20_000).map(|at| format!("large:{at}")));
+    client
+        .send_bytes(&encode_request(&words))
+        .expect("it is sent");
+    let reply = client.read(PATIENCE).ok();
+    assert_eq!(reply, Some(Value::Int(count as i64)));
+}
