@@ -1,8 +1,8 @@
 //! Commands: the meaning of requests.
 //!
 //! A handler gets a [`Context`] (the store, the reply, the session) and [`Args`]. It sees no socket and no
-//! file, and never waits. A family is a folder: its table is in `mod.rs`, its handlers are in the files beside
-//! it. A small family is one file with both.
+//! file, and never waits. A family is a folder: its table is in `mod.rs`, its handlers are in files
+//! beside it. A small family is one file with both.
 
 pub(crate) mod bitmap;
 mod blocking;
