@@ -99,7 +99,7 @@ func check(binary string, workers, histories, small int, p plan, seed uint64, ou
 		history, err := makeHistory(s, p, number, seed+uint64(number))
 		operations += len(history)
 		if err != nil {
-			fmt.Printf("history %d with %d workers, seed %d: %v\n", number, workers, seed, err)
+			fmt.Printf("history %d with %d workers, seed %d: %v\n%s", number, workers, seed, err, s.state())
 			return good, bad + histories - number, operations
 		}
 		result, information := porcupine.CheckOperationsVerbose(model(p), history, searchTime)

@@ -127,6 +127,17 @@ func (s *server) kill() {
 	s.process.Wait()
 }
 
+// state says whether the process still runs, and what it wrote last.
+func (s *server) state() string {
+	const shown = 4096
+	state := "it runs"
+	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.Process.Pid)); err != nil || bytes.Contains(status, []byte(") Z ")) {
+		state = "it has ended"
+	}
+	output, _ := os.ReadFile(filepath.Join(s.directory, "output"))
+	return fmt.Sprintf("server: %s, and wrote last:\n%s\n", state, output[max(0, len(output)-shown):])
+}
+
 func (s *server) end() {
 	s.kill()
 	removeRings(s.directory)
