@@ -16,8 +16,8 @@ use crate::collection::kind::{Edge, Elements, LeafKind};
 use crate::collection::log::edits::{self, Edit};
 use crate::collection::log::leaf::LeafRecord;
 use crate::collection::node::Base;
-use crate::collection::run::{Damage, PAIRS, Run};
-use crate::collection::tree::{Leaf, Tree};
+use crate::collection::run::{Damage, PAIRS};
+use crate::collection::tree::{Leaf, LeafRow, Tree};
 
 /// An edge that is kept. Ordered as edges are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +55,37 @@ impl<K> Tile<K> {
             (_, None) => true,
             (None, Some(_)) => false,
             (Some(to), Some(edge)) => to.edge() <= *edge,
+        }
+    }
+}
+
+impl<K: LeafKind> Tile<K> {
+    /// Copies its leaves to a row of them.
+    fn append_to(&self, from: &Place, row: &mut LeafRow<K>) {
+        let (mut left, mut items) = (self.base.share, self.items.count());
+        let is_empty = items == 0;
+        let all = self.items.view().leaves(&Edge::default());
+        // A tile of several levels that has lost its lower part may begin with a leaf without items, which
+        // has no neighbour of the same parent. The leaf behind it may begin below the tile.
+        let wanted = all.filter(|leaf| leaf.run().count() > 0 || is_empty);
+        for (number, leaf) in wanted.enumerate() {
+            let count = leaf.run().count() as u64;
+            let share = match count >= items {
+                true => left,
+                false => (u64::from(left) * count / items) as u32,
+            };
+            left -= share;
+            items -= count.min(items);
+            row.push(&Leaf {
+                start: if number == 0 {
+                    from.edge()
+                } else {
+                    leaf.start()
+                },
+                run: leaf.run(),
+                base: Base { share, ..self.base },
+                is_whole: self.is_whole,
+            });
         }
     }
 }
@@ -252,36 +283,14 @@ impl<K: LeafKind + Clone> Tiles<K> {
             return None;
         }
         self.join_empty(lost);
-        let (kind, leaf_max) = (self.kind.clone(), self.leaf_max);
-        let leaves = self.tiles.iter().flat_map(|(from, tile)| {
-            let mut left = tile.base.share;
-            let mut items = tile.items.count();
-            let all = tile.items.view().leaves(&Edge::default());
-            // A tile of several levels that has lost its lower part may begin with a leaf without items,
-            // which has no neighbour of the same parent. The leaf behind it may begin below the tile.
-            let is_wanted = move |run: Run<'_>| run.count() > 0 || items == 0;
-            let all = all.filter(move |leaf| is_wanted(leaf.run()));
-            all.enumerate().map(move |(number, leaf)| {
-                let count = leaf.run().count() as u64;
-                let share = match count >= items {
-                    true => left,
-                    false => (u64::from(left) * count / items) as u32,
-                };
-                left -= share;
-                items -= count.min(items);
-                Leaf {
-                    start: if number == 0 {
-                        from.edge()
-                    } else {
-                        leaf.start()
-                    },
-                    run: leaf.run(),
-                    base: Base { share, ..tile.base },
-                    is_whole: tile.is_whole,
-                }
-            })
-        });
-        Some(Tree::of_leaves(kind, leaf_max, leaves))
+        let mut row = LeafRow::new(self.kind.clone(), self.leaf_max);
+        for (from, mut tile) in self.tiles {
+            if tile.is_whole && row.adopt(&from.edge(), &mut tile.items, tile.base) {
+                continue;
+            }
+            tile.append_to(&from, &mut row);
+        }
+        Some(row.finish())
     }
 
     /// Gives the range of a tile without items to the one before, which gets the older base of the two.

@@ -95,11 +95,7 @@ impl<'a> Run<'a> {
             if has_tags(flags) && free.any(|index| bytes[tag_at(flags, index)] != 0) {
                 return Err(Damage::Tag);
             }
-            names.sort_unstable_by_key(|&name| match name {
-                Cell::Int(integer) => (Some(integer), &[][..]),
-                Cell::Bytes(bytes) => (None, bytes),
-            });
-            if names.windows(2).any(|pair| pair[0] == pair[1]) {
+            if comes_twice(names) {
                 return Err(Damage::Twice);
             }
         }
@@ -156,5 +152,53 @@ impl<'a> Run<'a> {
             true => Ok(self),
             false => Err(Damage::Twice),
         }
+    }
+}
+
+/// Whether a name is there more than once. Names with different tags are different, so few are compared; where
+/// many have one tag, all are sorted.
+fn comes_twice(mut names: Vec<Cell<'_>>) -> bool {
+    const NONE: u16 = u16::MAX;
+    let mut last = [NONE; 1 << u8::BITS];
+    let mut before = Vec::with_capacity(names.len());
+    let mut looks = names.len() * 4;
+    for (index, &name) in names.iter().enumerate() {
+        let last = &mut last[usize::from(tag(name))];
+        let mut at = *last;
+        while at != NONE && looks > 0 {
+            if names[usize::from(at)] == name {
+                return true;
+            }
+            at = before[usize::from(at)];
+            looks -= 1;
+        }
+        before.push(std::mem::replace(last, index as u16));
+    }
+    if looks > 0 {
+        return false;
+    }
+    names.sort_unstable_by_key(|&name| match name {
+        Cell::Int(integer) => (Some(integer), &[][..]),
+        Cell::Bytes(bytes) => (None, bytes),
+    });
+    names.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cell, comes_twice, tag};
+
+    #[test]
+    fn a_name_that_comes_twice_is_found_among_many_of_one_tag() {
+        let same = (0..).map(Cell::Int).filter(|&name| tag(name) == 7);
+        let mut names: Vec<_> = same.take(500).collect();
+        assert!(!comes_twice(names.clone()));
+        names.push(names[3]);
+        assert!(comes_twice(names.clone()));
+        names.rotate_right(400);
+        assert!(comes_twice(names));
+        let different: Vec<_> = (0..5000).map(Cell::Int).collect();
+        assert!(!comes_twice(different.clone()));
+        assert!(comes_twice([different, vec![Cell::Int(4999)]].concat()));
     }
 }

@@ -441,7 +441,8 @@ impl RunMut<'_> {
     /// # Panics
     /// If the buffer has no room for them, or a run cannot have so many.
     pub fn append(&mut self, other: Run<'_>) {
-        if other.is_of_integers() && self.is_empty() {
+        let is_same = self.run().flags() == other.flags();
+        if self.is_empty() && (other.is_of_integers() || is_same && !other.is_deque()) {
             return self.become_copy(other.bytes());
         }
         if self.run().is_empty() && other.flags() & NUMBERED & self.run().flags() != 0 {

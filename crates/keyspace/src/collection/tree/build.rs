@@ -1,8 +1,8 @@
 //! Trees of whole leaves, in one pass.
 
-use super::base::{LEAF_MAX, Tree};
+use super::base::Tree;
 use crate::collection::kind::{Edge, LeafKind};
-use crate::collection::node::{Base, CHILDREN_MAX, Child};
+use crate::collection::node::{Base, CHILDREN_MAX, Child, Node};
 use crate::collection::run::{EXPIRING, Run};
 
 /// A leaf of a tree that is built.
@@ -16,6 +16,66 @@ pub struct Leaf<'a> {
     pub base: Base,
     /// Whether that is all that it is.
     pub is_whole: bool,
+}
+
+/// The leaves of a tree, one after the other.
+pub struct LeafRow<K> {
+    tree: Tree<K>,
+    leaves: Vec<Child>,
+    expires: bool,
+}
+
+impl<K: LeafKind> LeafRow<K> {
+    /// No leaf, of a tree whose leaves have up to `leaf_max` bytes.
+    pub fn new(kind: K, leaf_max: usize) -> LeafRow<K> {
+        LeafRow {
+            tree: Tree::new(kind, leaf_max),
+            leaves: Vec::new(),
+            expires: false,
+        }
+    }
+
+    /// Puts a leaf behind the others. The first begins at the lowest edge; each has at most `leaf_max` bytes,
+    /// or one item.
+    pub fn push(&mut self, leaf: &Leaf<'_>) {
+        let run = leaf.run;
+        let node = self
+            .tree
+            .new_leaf(leaf.start.name, run.len_in_leaf(K::FLAGS));
+        node.edit(|into| into.append(run));
+        self.link(node, leaf.start.order, leaf.base, leaf.is_whole);
+    }
+
+    /// Puts the only leaf of a tree that nobody has cloned behind the others, without a copy of its items.
+    /// `base` is all that it is. Whether it can be done.
+    pub fn adopt(&mut self, start: &Edge<'_>, tree: &mut Tree<K>, base: Base) -> bool {
+        let leaf = tree.give_leaf(start.name);
+        leaf.map(|node| {
+            self.tree.bytes += node.bytes();
+            self.link(node, start.order, base, true);
+        })
+        .is_some()
+    }
+
+    fn link(&mut self, node: Node, order: u128, base: Base, is_whole: bool) {
+        match is_whole {
+            true => node.set_whole_base(base),
+            false => node.set_base(base),
+        }
+        let run = node.run();
+        self.expires |= run.flags() & EXPIRING != 0;
+        let count = run.count() as u64;
+        self.leaves.push(Child { order, node, count });
+    }
+
+    /// The tree of these leaves.
+    pub fn finish(mut self) -> Tree<K> {
+        self.tree.raise(self.leaves);
+        if self.expires {
+            self.tree.find_deadlines();
+        }
+        self.tree
+    }
 }
 
 impl<K: LeafKind> Tree<K> {
@@ -39,27 +99,20 @@ impl<K: LeafKind> Tree<K> {
         leaf_max: usize,
         leaves: impl IntoIterator<Item = Leaf<'a>>,
     ) -> Tree<K> {
-        assert!((64..=LEAF_MAX).contains(&leaf_max));
-        let mut tree = Tree::new(kind, leaf_max);
-        let mut level: Vec<Child> = Vec::new();
-        let mut expires = false;
-        for leaf in leaves {
-            let Leaf { start, run, .. } = leaf;
-            let node = tree.new_leaf(start.name, run.len_in_leaf(K::FLAGS));
-            node.edit(|into| into.append(run));
-            match leaf.is_whole {
-                true => node.set_whole_base(leaf.base),
-                false => node.set_base(leaf.base),
-            }
-            expires |= run.flags() & EXPIRING != 0;
-            let (order, count) = (start.order, run.count() as u64);
-            level.push(Child { order, node, count });
-        }
-        tree.raise(level);
-        if expires {
-            tree.find_deadlines();
-        }
-        tree
+        let mut row = LeafRow::new(kind, leaf_max);
+        leaves.into_iter().for_each(|leaf| row.push(&leaf));
+        row.finish()
+    }
+
+    /// Gives its only leaf away, if it has this fence.
+    fn give_leaf(&mut self, fence: &[u8]) -> Option<Node> {
+        let is_only = self.height == 0 && !self.root.is_cold() && self.root.fence() == fence;
+        is_only.then(|| {
+            let empty = self.new_leaf(b"", Run::EMPTY);
+            self.bytes -= self.root.bytes();
+            self.count = 0;
+            std::mem::replace(&mut self.root, empty)
+        })
     }
 
     /// Puts these leaves, in order, into a tree that has none.

@@ -73,7 +73,7 @@ mod verify;
 
 pub use super::run::End;
 pub use base::{LEAF_MAX, Tree};
-pub use build::Leaf;
+pub use build::{Leaf, LeafRow};
 pub use cold::Leaving;
 pub use edit::Put;
 pub(in crate::collection) use members::Gathered;
