@@ -155,8 +155,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Whether a name is there more than once. Names with different tags are different, so few are compared; where
-/// many have one tag, all are sorted.
+/// Whether a name is there more than once. Names with different tags are different, so few are compared.
+/// Where many have one tag, all are sorted.
 fn comes_twice(mut names: Vec<Cell<'_>>) -> bool {
     const NONE: u16 = u16::MAX;
     let mut last = [NONE; 1 << u8::BITS];
