@@ -59,6 +59,22 @@ impl<K> Tile<K> {
     }
 }
 
+/// The tile that covers an edge. Nothing is allocated.
+fn covering<'t, K>(
+    tiles: &'t mut BTreeMap<Place, Tile<K>>,
+    edge: &Edge<'_>,
+) -> Option<&'t mut Tile<K>> {
+    let name = Vec::new();
+    let end = match edge.order.checked_add(1) {
+        Some(order) => Excluded(Place { order, name }),
+        None => Unbounded,
+    };
+    let mut before = tiles.range_mut((Unbounded, end)).rev();
+    let (_, tile) = before.find(|(from, _)| from.edge() <= *edge)?;
+    let to = tile.to.as_ref();
+    to.is_none_or(|to| *edge < to.edge()).then_some(tile)
+}
+
 impl<K: LeafKind> Tile<K> {
     /// Copies its leaves to a row of them.
     fn append_to(&self, from: &Place, row: &mut LeafRow<K>) {
@@ -222,11 +238,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
             };
             let mut scratch = [0; DECIMAL_MAX];
             let edge = Edge::of(&self.kind, &key, &mut scratch);
-            let before = self.tiles.range_mut(..=Place::of(&edge)).next_back();
-            let Some((_, tile)) = before.filter(|(_, tile)| {
-                let to = tile.to.as_ref();
-                to.is_none_or(|to| edge < to.edge())
-            }) else {
+            let Some(tile) = covering(&mut self.tiles, &edge) else {
                 continue;
             };
             tile.is_whole = false;
