@@ -1,7 +1,7 @@
 # What one does with this repository. `make` alone prints the list; each target is one script or one cargo command.
 
 .DEFAULT_GOAL := help
-.PHONY: help build setup test clients linearizability broken crash flows takeover fuzz bench bench-log cli churn torture
+.PHONY: help build setup test clients linearizability broken crash queues flows takeover fuzz bench bench-log cli churn torture
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,11 @@ broken: setup ## a server that leaves locks out must be found out by the lineari
 
 crash: ## kills the server ROUNDS (300) times under appendfsync always, and as often under everysec, and looks for what is lost
 	scripts/guarded env FERRITE_CRASHES=$${ROUNDS:-300} FERRITE_CRASH_BOUND_MS=1200 cargo test -p ferrite-server --test all -- crash:: --nocapture --test-threads 1
+
+queues: ## MESSAGES (10000000) messages through queues with appendfsync always, while an optimised server with DEBUG DISK is killed KILLS (20) times: none lost, none twice, in order
+	cargo build --release -p ferrite-server --features faults --target-dir $(or $(CARGO_TARGET_DIR),target)/faults
+	scripts/guarded env FERRITE_SERVER=$(abspath $(or $(CARGO_TARGET_DIR),target))/faults/release/ferrite-server FERRITE_QUEUE_MESSAGES=$(or $(MESSAGES),10000000) \
+		FERRITE_QUEUE_KILLS=$(or $(KILLS),20) cargo test -p ferrite-server --test all -- queues:: --nocapture --test-threads 1
 
 flows: ## FLOWS (10000) flows of requests from SEED (1) against redis-server, whole, cut, half-closed, read before, between and after
 	scripts/guarded env FERRITE_FLOWS=$(or $(FLOWS),10000) FERRITE_SEED=$(or $(SEED),1) cargo test -p ferrite-server --test all -- flows:: --nocapture

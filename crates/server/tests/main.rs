@@ -33,6 +33,7 @@ mod memory;
 mod names;
 mod offload;
 mod pubsub;
+mod queues;
 mod service;
 mod sessions;
 mod sets;

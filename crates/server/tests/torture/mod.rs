@@ -34,7 +34,7 @@ mod lives;
 mod model;
 mod operate;
 mod plan;
-mod process;
+pub(crate) mod process;
 mod run;
 mod script;
 mod shrink;

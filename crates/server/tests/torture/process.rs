@@ -176,6 +176,11 @@ impl Process {
         }
     }
 
+    /// Where it listens over TCP.
+    pub(crate) fn addr(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+    }
+
     /// Asks it to end with SIGTERM.
     ///
     /// # Errors
@@ -208,8 +213,7 @@ impl Process {
         if is_unix {
             Connection::unix(&self.directory.join("socket"), clock)
         } else {
-            let addr = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
-            Connection::tcp(addr, clock)
+            Connection::tcp(self.addr(), clock)
         }
     }
 
