@@ -337,6 +337,21 @@ pub(crate) const SNAPSHOT_READ_SHARE: u64 = 64;
 /// Bytes of a value from which DUMP makes its payload on a thread of its own.
 pub(crate) const DUMP_APART_BYTES: usize = 1 << 20;
 
+/// MIGRATEs outside of transactions that may be under way. Each has a thread; further ones wait.
+pub(crate) const MIGRATIONS: usize = 64;
+
+/// Keys that a MIGRATE sends before it reads replies: all of these fit into the buffers of a socket.
+pub(crate) const MIGRATE_AHEAD_KEYS: usize = 256;
+
+/// Bytes of a line of the target's reply.
+pub(crate) const MIGRATE_REPLY_BYTES: usize = 1024;
+
+/// The longest time that MIGRATE waits for its target, ms: 24 days.
+pub(crate) const MIGRATE_TIMEOUT_MS: i64 = i32::MAX as i64;
+
+/// The time that MIGRATE waits for its target where a request says none, ms.
+pub(crate) const MIGRATE_DEFAULT_TIMEOUT_MS: i64 = 1000;
+
 /// Fields of a hash that are written or read between two looks at whether to go on.
 pub(crate) const SNAPSHOT_FIELDS: usize = 512;
 

@@ -270,7 +270,7 @@ fn rare_request(random: &mut fastrand::Rng, one: &str, two: &str) -> String {
     // Far away, so that nothing expires while two states are compared.
     let at_s = 4_000_000_000 + u64::from(number);
     let sketch = |random: &mut fastrand::Rng| format!("sketch:{}", random.u32(..4));
-    match random.u32(..25) {
+    match random.u32(..26) {
         18 => format!("MSETEX 2 {one} {number} {two} {number} PXAT {at_s}000"),
         19 => format!("PFADD {} {number} a{number} b{number}", sketch(random)),
         20 => format!(
@@ -300,6 +300,7 @@ fn rare_request(random: &mut fastrand::Rng, one: &str, two: &str) -> String {
         15 => format!("BITOP NOT {one} {two}"),
         16 => format!("SET {one} {number} IFEQ {number}"),
         17 => format!("RESTORE {one} {at_s}000 {PAYLOAD} REPLACE ABSTTL"),
+        24 => format!("RESTORE-ASKING {two} 0 {PAYLOAD} REPLACE"),
         _ => format!("APPEND {two} {}", "y".repeat(5000)),
     }
 }
@@ -325,7 +326,8 @@ fn every_command_that_writes_is_tried() {
         .map(|_| random_request(&mut random).swap_remove(0))
         .map(|name| String::from_utf8_lossy(&name).to_lowercase())
         .collect();
-    for name in names.iter().map(text) {
+    // MIGRATE needs another server; `migrate.rs` kills one that has begun it.
+    for name in names.iter().map(text).filter(|name| name != "migrate") {
         assert!(tried.contains(&name), "{name} is missing above");
     }
 }

@@ -24,7 +24,7 @@ fn bulk(value: Value) -> Vec<u8> {
 }
 
 /// Makes hashes, sets, sorted sets, lists and strings of all sizes. Returns their names.
-fn fill(client: &mut Client) -> Vec<String> {
+pub(crate) fn fill(client: &mut Client) -> Vec<String> {
     let mut random = fastrand::Rng::with_seed(8);
     let text = |random: &mut fastrand::Rng, most: usize| match random.u8(..4) {
         0 => random.i64(-50..100_000).to_string().into_bytes(),

@@ -30,6 +30,7 @@ mod lists;
 mod log_start;
 mod logins;
 mod memory;
+mod migrate;
 mod names;
 mod offload;
 mod pubsub;

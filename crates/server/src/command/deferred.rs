@@ -201,20 +201,34 @@ pub(crate) fn do_apart(
             .for_each(|chunk| context.reply.out.extend_from_slice(chunk.as_slice()));
         return Ok(Next::Done);
     }
+    let receiver = on_a_thread(context, move || {
+        sys::process::work_in_background();
+        task()
+    })?;
+    Ok(context.defer(args, Apart(receiver)))
+}
+
+/// Runs a task on a thread of its own, which wakes the worker when the result is there.
+///
+/// # Errors
+/// There are no threads left.
+pub(crate) fn on_a_thread<R: Send + 'static>(
+    context: &Context<'_>,
+    task: impl FnOnce() -> R + Send + 'static,
+) -> Result<Receiver<R>, Failure> {
     let (sender, receiver) = channel();
     let worker = &context.server.workers[context.worker];
     let started = std::thread::Builder::new()
         .name("apart".into())
         .spawn(move || {
-            sys::process::work_in_background();
             // The connection may be gone.
             let _ = sender.send(task());
             worker.send(Message::Wake);
         });
-    if let Err(error) = started {
-        return Err(Failure::new(format!(
+    match started {
+        Ok(_) => Ok(receiver),
+        Err(error) => Err(Failure::new(format!(
             "ERR no thread could be started: {error}"
-        )));
+        ))),
     }
-    Ok(context.defer(args, Apart(receiver)))
 }

@@ -173,6 +173,8 @@ pub(crate) mod flag {
 
     /// Not while data is being loaded in the background.
     pub(crate) const NO_ASYNC_LOADING: u32 = 1 << 17;
+    /// As if ASKING was before it.
+    pub(crate) const ASKING: u32 = 1 << 19;
 
     /// Allowed to connections that get messages over RESP2. Not shown by COMMAND INFO.
     pub(crate) const OF_SUBSCRIBERS: u32 = 1 << 28;
@@ -212,6 +214,7 @@ pub(crate) mod flag {
         (STALE, "stale"),
         (SKIP_MONITOR, "skip_monitor"),
         (SKIP_SLOWLOG, "skip_slowlog"),
+        (ASKING, "asking"),
         (FAST, "fast"),
         (NO_AUTH, "no_auth"),
         (NO_ASYNC_LOADING, "no_async_loading"),

@@ -221,9 +221,6 @@ impl Command {
         if self.has_plain_keys() {
             return Reach::Range;
         }
-        if rules.iter().any(|rule| rule.flags.contains(&"incomplete")) {
-            return Reach::Everything;
-        }
         let all: Vec<&[u8]> = args.from(0).collect();
         if key_finder::has_untold(self.spec, &all) {
             return Reach::Everything;

@@ -1,5 +1,6 @@
 //! Observation of keys: registries of connections that react to changes of keys, and the messages to them.
 
+pub(crate) mod departures;
 pub(crate) mod multi_read;
 pub(crate) mod notify;
 mod observers;

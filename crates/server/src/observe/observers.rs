@@ -2,12 +2,14 @@
 //!
 //! Each reason to observe a key has a registry of its own: [`crate::observe::watch`] for WATCH,
 //! [`crate::observe::tracking`] for CLIENT TRACKING, [`crate::observe::waits`] for blocked commands,
-//! [`crate::observe::multi_read`] for reads of very many keys. Common to them, and here: the dispatch of a
+//! [`crate::observe::multi_read`] for reads of very many keys, [`crate::observe::departures`] for keys that
+//! are sent to another server. Common to them, and here: the dispatch of a
 //! change, and the emptying or exchange of databases, which changes many keys without touching one.
 
 use keyspace::{Change, Keyspace, Turn, reason};
 
 use crate::observe::Observed;
+use crate::observe::departures::Departures;
 use crate::observe::multi_read::MultiReads;
 use crate::observe::notify;
 use crate::observe::tracking::Tracking;
@@ -20,6 +22,7 @@ pub(crate) struct Observers {
     pub(crate) tracking: Tracking,
     pub(crate) waiters: Waiters,
     pub(crate) multi_reads: MultiReads,
+    pub(crate) departures: Departures,
 }
 
 impl Observers {
@@ -30,6 +33,7 @@ impl Observers {
             tracking: Tracking::new(shards),
             waiters: Waiters::new(shards),
             multi_reads: MultiReads::default(),
+            departures: Departures::default(),
         }
     }
 }
@@ -70,6 +74,7 @@ impl Observers {
     /// Marks the observed shards of a database after its replacement.
     pub(crate) fn after_replacement(&self, alone: Alone<'_>, db: usize) {
         self.multi_reads.replaced(db);
+        self.departures.replaced(db);
         for key in self.watches.keys_in(db) {
             let hash = alone.keyspace.hash(&key);
             let mut guard = alone.keyspace.lock(alone.turn, db, hash, alone.now);
@@ -106,6 +111,10 @@ impl Observed {
         let multi_reads = &self.observers.multi_reads;
         if change.observed & reason::MULTI_READ != 0 && multi_reads.changed(change) {
             stay |= reason::MULTI_READ;
+        }
+        let departures = &self.observers.departures;
+        if change.observed & reason::SENT != 0 && departures.changed(change) {
+            stay |= reason::SENT;
         }
         stay
     }

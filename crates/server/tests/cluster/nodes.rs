@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Proto, Target, Value, eventually};
+use support::{Client, PATIENCE, Proto, Target, Value, eventually, ok};
+
+use crate::migrate::Double;
 
 /// Sends a request to a node, and on to the one that it is sent to. Returns the reply and who gave it.
 fn follow(nodes: &Nodes, clients: &mut [Client], first: usize, request: &str) -> (Value, usize) {
@@ -387,4 +389,59 @@ fn copies_of_keys_are_given_up_when_the_map_changes() {
     // A map that changes nothing tells nobody.
     assert_eq!(clients[2].ask("CLUSTER RELOAD").text(), "OK");
     assert_eq!(reader.ask("PING").text(), "PONG");
+}
+
+#[test]
+fn keys_are_sent_to_other_servers_as_in_a_cluster_of_redis() {
+    let nodes = Nodes::start(CACHE, THIRDS);
+    let mut clients = nodes.clients();
+    // Slots 866 and 12182.
+    clients[0].ask("SET hello v");
+    clients[0].ask("SET {hello}2 w");
+    let double = Double::new();
+    let migrate = |port: u16, rest: &str| format!("MIGRATE 127.0.0.1 {port} {rest}");
+    let foreign = clients[0].ask(&migrate(double.port(), "foo 0 60000"));
+    assert_eq!(nodes.target(&foreign), Some(2));
+    let crossed = clients[0].call(&[
+        "MIGRATE",
+        "127.0.0.1",
+        "1",
+        "",
+        "0",
+        "60000",
+        "KEYS",
+        "hello",
+        "foo",
+    ]);
+    let crossed = crossed.expect("a reply").text();
+    assert!(crossed.starts_with("CROSSSLOT"), "{crossed}");
+    // A node takes no keys of slots that are another's.
+    let other = nodes.addresses[1].port();
+    let refused = clients[0].ask(&migrate(other, "hello 0 60000")).text();
+    assert!(
+        refused.contains("replied with error: MOVED 866"),
+        "{refused}"
+    );
+    let port = double.port().to_string();
+    let request = [
+        "MIGRATE",
+        "127.0.0.1",
+        &port,
+        "",
+        "0",
+        "60000",
+        "KEYS",
+        "hello",
+        "{hello}2",
+    ];
+    clients[0].send(&request).expect("connected");
+    let mut wire = double.accept();
+    for key in ["hello", "{hello}2"] {
+        let restore = wire.request();
+        assert_eq!(restore[0], b"RESTORE-ASKING");
+        assert_eq!(restore[1], key.as_bytes());
+    }
+    wire.reply("+OK\r\n+OK\r\n");
+    assert_eq!(clients[0].read(PATIENCE).expect("a reply"), ok());
+    assert_eq!(clients[0].ask("DBSIZE"), Value::Int(0));
 }

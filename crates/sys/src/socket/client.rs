@@ -143,6 +143,17 @@ impl Stream {
         Ok(sockopt::set_tcp_keepidle(&self.file, time)?)
     }
 
+    /// Bounds the time that a read or a write waits for the server; then it fails with `WouldBlock`.
+    ///
+    /// # Errors
+    /// The connection is gone, or the time is zero.
+    pub fn set_patience(&self, time: Duration) -> io::Result<()> {
+        for direction in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
+            sockopt::set_socket_timeout(&self.file, direction, Some(time))?;
+        }
+        Ok(())
+    }
+
     /// Waits until there is something to read here or from `other`, or the time is over; for ever
     /// without a `timeout`.
     ///
@@ -254,6 +265,24 @@ mod tests {
         (&second).read_exact(&mut bytes).expect("connected");
         assert_eq!(&bytes, b"pong");
         stream.set_keepalive(15).expect("connected");
+    }
+
+    #[test]
+    fn reads_and_writes_end_with_their_patience() {
+        let (stream, peer) = pair();
+        stream
+            .set_patience(Duration::from_millis(1))
+            .expect("connected");
+        let is_over = |result: io::Result<()>| {
+            assert_eq!(
+                result.map_err(|error| error.kind()),
+                Err(io::ErrorKind::WouldBlock)
+            );
+        };
+        is_over((&stream).read_exact(&mut [0]));
+        // More than the system keeps for a peer that does not read.
+        is_over((&stream).write_all(&vec![0; 64 << 20]));
+        drop(peer);
     }
 
     #[test]

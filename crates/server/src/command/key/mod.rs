@@ -1,16 +1,18 @@
 //! Keys of any type, and databases as such.
 //!
 //! The table is here; the handlers follow its order: [`existence`], [`expiry`], [`iteration`], [`transfer`],
-//! [`object`], [`database`]. SELECT is not here: it says something about a connection.
+//! [`migrate`], [`object`], [`database`]. SELECT is not here: it says something about a connection.
 //!
 //! What a command does to the access clock and to the counts of hits and misses is what Redis does: a look
 //! that reports on a key (TYPE, TTL, OBJECT) counts but is no access, a look before a change is an access but
 //! does not count.
 
 mod database;
+mod exchange;
 mod existence;
 mod expiry;
 mod iteration;
+mod migrate;
 mod object;
 mod payload;
 mod transfer;
@@ -62,6 +64,24 @@ const RESTORE_ARGS: &[Arg] = &[
         .since("5.0.0")
         .optional(),
 ];
+
+/// A row of RESTORE and of its other name.
+const RESTORES: Spec = Spec {
+    arity: -4,
+    flags: WRITE | DENYOOM,
+    keys: &[KeySpec::one(1, &["OW", "update"])],
+    categories: &["@dangerous"],
+    complexity: "O(N), N being the bytes of the value",
+    args: RESTORE_ARGS,
+    history: &[
+        ("3.0.0", "Takes `REPLACE`."),
+        ("5.0.0", "Takes `ABSTTL`."),
+        ("5.0.0", "Takes `IDLETIME` and `FREQ`."),
+    ],
+    needs: NO_VALUES,
+    handler: transfer::restore,
+    ..Spec::BASE
+};
 
 /// History of EXPIRE and its relatives.
 const CONDITION_HISTORY: &[(&str, &str)] = &[("7.0.0", "Takes `NX`, `XX`, `GT` and `LT`.")];
@@ -407,21 +427,38 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "restore",
-        arity: -4,
-        flags: WRITE | DENYOOM,
-        keys: &[KeySpec::one(1, &["OW", "update"])],
+        since: "2.6.0",
+        summary: "Makes a key of the bytes that DUMP has given",
+        ..RESTORES
+    },
+    Spec {
+        name: "restore-asking",
+        flags: WRITE | DENYOOM | ASKING | SYSTEM,
+        group: Group::Server,
+        since: "3.0.0",
+        categories: &["@keyspace", "@dangerous"],
+        summary: "RESTORE, as the nodes of a Redis cluster send it with MIGRATE",
+        ..RESTORES
+    },
+    Spec {
+        name: "migrate",
+        arity: -6,
+        flags: WRITE | REMOVES | MOVABLE_KEYS,
+        keys: migrate::KEYS,
         since: "2.6.0",
         categories: &["@dangerous"],
-        complexity: "O(N), N being the bytes of the value",
-        summary: "Makes a key of the bytes that DUMP has given",
-        args: RESTORE_ARGS,
+        complexity: "O(N), N being the bytes of the values, which are sent over the network",
+        summary: "Moves keys to another server, each removed here when it is there",
+        tips: &["nondeterministic_output"],
+        args: migrate::ARGS,
         history: &[
-            ("3.0.0", "Takes `REPLACE`."),
-            ("5.0.0", "Takes `ABSTTL`."),
-            ("5.0.0", "Takes `IDLETIME` and `FREQ`."),
+            ("3.0.0", "Takes `COPY` and `REPLACE`."),
+            ("3.0.6", "Takes `KEYS`."),
+            ("4.0.7", "Takes `AUTH`."),
+            ("6.0.0", "Takes `AUTH2`."),
         ],
-        needs: NO_VALUES,
-        handler: transfer::restore,
+        secret: migrate::is_secret,
+        handler: migrate::migrate,
         ..Spec::BASE
     },
     Spec {

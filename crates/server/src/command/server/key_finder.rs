@@ -24,6 +24,11 @@ pub(crate) struct FoundKey {
 /// The keys of a request, whose arguments begin with the command's name; `None` if it cannot have as many as
 /// it claims.
 pub(crate) fn find(spec: &Spec, args: &[&[u8]]) -> Option<Vec<FoundKey>> {
+    if spec.name == "migrate" {
+        let flags = spec.keys.first().map_or(&[][..], |rule| rule.flags);
+        let positions = sent_at(args)?;
+        return Some(positions.map(|at| FoundKey { at, flags }).collect());
+    }
     let mut found = Vec::new();
     for rule in spec.keys {
         // A word that is not there has no keys.
@@ -73,6 +78,24 @@ fn stored_at(args: &[&[u8]]) -> Option<usize> {
         };
     }
     stored
+}
+
+/// The arguments of MIGRATE that are keys, found as Redis finds them: those behind `KEYS`, or the third.
+fn sent_at(args: &[&[u8]]) -> Option<std::ops::Range<usize>> {
+    let mut at = 6;
+    while at < args.len() {
+        at += match () {
+            () if is(args, at, "keys") => match args[3] {
+                b"" if at + 1 < args.len() => return Some(at + 1..args.len()),
+                b"" => break,
+                _ => return None,
+            },
+            () if is(args, at, "auth") => 2,
+            () if is(args, at, "auth2") => 3,
+            () => 1,
+        };
+    }
+    (args.len() > 3).then_some(3..4)
 }
 
 /// Whether there is an argument and it is this word, in any case.
@@ -233,6 +256,25 @@ mod tests {
         );
         assert_eq!(positions(&backwards, "x"), None);
         assert_eq!(positions(&backwards, "x a keys"), None);
+    }
+
+    #[test]
+    fn keys_that_are_sent_follow_the_word_or_are_the_third() {
+        let migrate = spec("migrate", KeySpec::one(3, READ));
+        for (request, keys) in [
+            ("migrate h 1 k 0 10", Some(vec![3])),
+            ("migrate h 1 k 0 10 copy nonsense", Some(vec![3])),
+            ("migrate h 1  0 10 copy", Some(vec![3])),
+            ("migrate h 1  0 10 keys", Some(vec![3])),
+            ("migrate h 1  0 10 auth", Some(vec![3])),
+            ("migrate h 1  0 10 auth keys KEYS keys b", Some(vec![8, 9])),
+            ("migrate h 1  0 10 auth2 keys keys keys a", Some(vec![9])),
+            ("migrate h 1 k 0 10 keys a", None),
+            ("migrate h 1", None),
+        ] {
+            // No word between two spaces: the empty one.
+            assert_eq!(positions(&migrate, request), keys, "{request}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What commands of keys of any type do to the model, and those of all keys.
 
 use super::payload;
+use crate::support::Value;
 use crate::torture::model::{Call, DATABASES, Expect, Global, number};
 use crate::torture::script::Request;
 use crate::torture::values::{Key, Span};
@@ -135,6 +136,14 @@ pub(super) fn restore(call: &mut Call<'_>) -> Expect {
         call.put(call.key(&args[0]), data, until);
     }
     Expect::ok()
+}
+
+/// Nobody listens at the port of the shapes.
+pub(super) fn migrate(call: &mut Call<'_>) -> Expect {
+    match call.get(&call.args[2]) {
+        Some(_) => Expect::Error("IOERR"),
+        None => Expect::Is(Value::Simple(b"NOKEY".to_vec())),
+    }
 }
 
 pub(super) fn rename(call: &mut Call<'_>) -> Expect {

@@ -234,6 +234,8 @@ pub(crate) const COMMANDS: &[Row] = &[
         "{v} {future} {payload} REPLACE ABSTTL", "{v} 1000 {payload} REPLACE ABSTTL",
         "{h} 0 {hash} REPLACE", "{h} 0 {hash}", "{h} {future} {hash} REPLACE ABSTTL",
         "{h} 0 {hashmany} REPLACE", "{h} {future} {hashmany} REPLACE ABSTTL"], keys::restore),
+    keys("restore-asking", 2, &["{v} 0 {payload} REPLACE", "{h} 0 {hash}"], keys::restore),
+    keys("migrate", 4, &["127.0.0.1 1 {v} 0 1000", "127.0.0.1 1 {h} 0 1000 COPY"], keys::migrate),
     keys("select", 40, &["{db}"], reads::unreachable),
 
     global("flushdb", 2, &["", "ASYNC", "SYNC"], keys::flushdb),
