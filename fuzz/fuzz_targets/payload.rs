@@ -1,5 +1,5 @@
 //! Any bytes as the value of a RESTORE: nothing panics or takes memory that their length does not justify.
-//! A string, a hash or a set, sorted or not, that is accepted survives DUMP and RESTORE.
+//! A value of any type that is accepted survives DUMP and RESTORE.
 
 #![no_main]
 
@@ -14,12 +14,14 @@ use libfuzzer_sys::fuzz_target;
 use rdb::packed::ListpackBuilder;
 use rdb::{Attributes, Collection, Element, Payload, Typed, Writer, dump_string, lzf};
 
-type Fields = BTreeMap<Vec<u8>, Vec<u8>>;
+/// Values of fields, and when they expire.
+type Fields = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 
 #[derive(Debug, PartialEq)]
 enum Value {
     String(Vec<u8>),
     Hash(Fields),
+    List(Vec<Vec<u8>>),
     Set(BTreeSet<Vec<u8>>),
     /// Members and the bits of their scores.
     SortedSet(BTreeMap<Vec<u8>, u64>),
@@ -45,7 +47,7 @@ fn keyspace() -> &'static Keyspace {
 /// The value of a payload, as the server reads it.
 fn read(payload: &Payload<'_>, most: usize) -> Option<Value> {
     let mut reader = payload.read();
-    reader.only(&[Collection::Hash, Collection::Set, Collection::SortedSet]);
+    reader.only(&[Collection::Hash, Collection::Set, Collection::SortedSet, Collection::List]);
     let value = match reader.next().ok()?? {
         Typed::Item(rdb::Item::Entry(entry)) => {
             assert!(entry.value.len() <= most);
@@ -63,6 +65,19 @@ fn read(payload: &Payload<'_>, most: usize) -> Option<Value> {
             }
             assert_eq!(builder.len(), members.len() as u64);
             Value::Set(members)
+        }
+        Typed::Begin { kind: Collection::List, .. } => {
+            let (mut builder, mut elements) = (keyspace().builder(Kind::List, b"key"), Vec::new());
+            while let Typed::Element(Element::String(element)) = reader.next().ok()?? {
+                assert!(element.len() <= most && elements.len() <= most);
+                assert!(builder.push(&Item::single(Cell::of(element))).is_ok());
+                elements.push(element.to_vec());
+            }
+            assert_eq!(builder.len(), elements.len() as u64);
+            if elements.is_empty() {
+                return None;
+            }
+            Value::List(elements)
         }
         Typed::Begin { kind: Collection::SortedSet, .. } => {
             let (mut builder, mut scores) = (keyspace().builder(Kind::SortedSet, b"key"), BTreeMap::new());
@@ -86,7 +101,7 @@ fn read(payload: &Payload<'_>, most: usize) -> Option<Value> {
                 assert!(field.len() <= most && value.len() <= most && fields.len() <= most);
                 let item = Item::pair(Cell::of(field), Cell::of(value)).with_expiry(expiry_ms);
                 let is_new = builder.push(&item).is_ok();
-                let before = fields.insert(field.to_vec(), value.to_vec());
+                let before = fields.insert(field.to_vec(), (value.to_vec(), expiry_ms));
                 assert_eq!(is_new, before.is_none());
                 if !is_new {
                     return None;
@@ -105,27 +120,41 @@ fn dump(value: &Value, packs: bool) -> std::io::Result<Vec<u8>> {
     let fields = match value {
         Value::String(bytes) => return Ok(dump_string(bytes, packs)),
         Value::Hash(fields) => fields,
+        Value::List(elements) => return dump_list(elements, packs),
         Value::Set(members) => return dump_set(members, packs),
         Value::SortedSet(scores) => return dump_scores(scores, packs),
     };
     let mut writer = Writer::payload(0, packs);
-    let attributes = Attributes::default();
-    if packs {
+    let (attributes, count) = (Attributes::default(), fields.len() as u64);
+    let first = fields.values().filter_map(|&(_, expiry)| expiry).min();
+    if first.is_none() && (packs || fields.is_empty()) {
         let mut listpack = ListpackBuilder::default();
-        for (field, value) in fields {
+        for (field, (value, _)) in fields {
             listpack.push(field);
             listpack.push(value);
         }
         writer.hash(b"", &mut listpack, attributes)?;
-    } else if !fields.is_empty() {
-        writer.begin(b"", Collection::Hash, fields.len() as u64, attributes)?;
-        for (field, value) in fields {
-            writer.element(Element::Field { field, value, expiry_ms: None })?;
-        }
-        writer.end()?;
-    } else {
-        return dump(value, true);
+        return Ok(writer.end_payload());
     }
+    match first {
+        Some(first) => writer.begin_timed(b"", count, first, attributes)?,
+        None => writer.begin(b"", Collection::Hash, count, attributes)?,
+    }
+    for (field, &(ref value, expiry_ms)) in fields {
+        writer.element(Element::Field { field, value, expiry_ms })?;
+    }
+    writer.end()?;
+    Ok(writer.end_payload())
+}
+
+/// The payload of a list, which has elements.
+fn dump_list(elements: &[Vec<u8>], packs: bool) -> std::io::Result<Vec<u8>> {
+    let mut writer = Writer::payload(0, packs);
+    writer.begin(b"", Collection::List, elements.len() as u64, Attributes::default())?;
+    for element in elements {
+        writer.element(Element::String(element))?;
+    }
+    writer.end()?;
     Ok(writer.end_payload())
 }
 
@@ -164,7 +193,7 @@ fn dump_set(members: &BTreeSet<Vec<u8>>, packs: bool) -> std::io::Result<Vec<u8>
 fuzz_target!(|data: &[u8]| {
     let most = lzf::expanded_max(data.len()).max(20);
     // Nearly no input ends with the right checksum.
-    let payload = Payload::of_value(data, 10);
+    let payload = Payload::of_value(data, 12);
     let claimed = payload.claimed_string_len();
     assert!(claimed.is_none_or(|len| len <= most as u64));
     let Some(value) = read(&payload, most) else {
