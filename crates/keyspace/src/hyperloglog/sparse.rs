@@ -140,7 +140,8 @@ pub(super) enum Raised {
     TooLong,
 }
 
-/// Adds an element, unless the value would become longer than it is and than `most` bytes.
+/// Adds an element, unless the value would become longer than it is and than `most` bytes. A last run without
+/// its second byte gets that.
 ///
 /// # Errors
 /// The value has not enough registers.
@@ -162,7 +163,8 @@ pub(super) fn raise(
         return Ok(Raised::No);
     }
     if at + run.bytes > value.len() {
-        return Err(Corrupted);
+        // The second byte of the last run is missing: see `Stretch::at`.
+        value.push(0);
     }
     let mut new = Vec::with_capacity(5);
     let (left, right) = (element.index - first, first + run.len - element.index - 1);

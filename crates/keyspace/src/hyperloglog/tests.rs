@@ -93,6 +93,27 @@ fn changes_of_a_dense_value_are_where_they_are_said_to_be() {
 }
 
 #[test]
+fn a_last_run_without_its_second_byte_is_whole_for_all() {
+    // 64 registers, 191, and 1 + (0x3f << 8), of which the last byte is missing.
+    let mut value = empty();
+    value.truncate(HEADER);
+    value.extend([0x3f, 0x40, 190, 0x7f]);
+    let element = (0..u64::MAX)
+        .map(|number| Element::of(&number.to_le_bytes()))
+        .find(|element| element.index > 300)
+        .expect("nearly all are");
+    let [mut sparse, mut dense] = [value.clone(), value.clone()];
+    assert_eq!(count(&value), Ok(0));
+    make_dense(&mut dense).expect("it is whole");
+    assert_eq!(add(&mut dense, element, 3000), Ok(true));
+    assert_eq!(changes_sparse(&sparse, element), Ok(true));
+    assert_eq!(add(&mut sparse, element, 3000), Ok(true));
+    assert_eq!(count(&sparse), count(&dense));
+    make_dense(&mut sparse).expect("it is whole");
+    assert_eq!(sparse[HEADER..], dense[HEADER..]);
+}
+
+#[test]
 fn what_is_no_value_is_told_apart() {
     assert_eq!(density(b""), None);
     assert_eq!(density(b"HYLL"), None);

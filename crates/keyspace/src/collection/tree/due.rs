@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::base::Tree;
 use super::deadlines::{Deadline, Deadlines};
-use crate::collection::kind::{Edge, LeafKind};
+use crate::collection::kind::{Edge, LeafKind, LeafPlace};
 use crate::collection::run::{EXPIRING, Run};
 
 /// Deadlines beyond the number of items at which those that are out of date are dropped.
@@ -28,14 +28,30 @@ impl<K: LeafKind> Tree<K> {
         Some((at, (self.kind.order(&item) >> 64) as u64))
     }
 
-    /// Puts a deadline in the place of another.
+    /// The first deadline, if it has passed at `now`. The tree has it no more: the caller looks at the leaves
+    /// whose deadline it may be.
+    pub(super) fn take_deadline(&mut self, now: u64) -> Option<Deadline> {
+        let deadlines = &mut self.deadlines.as_mut()?.0;
+        let first = deadlines.first().copied().filter(|&(at, _)| now > at)?;
+        deadlines.remove(&first);
+        if deadlines.is_empty() {
+            self.deadlines = None;
+        }
+        Some(first)
+    }
+
+    /// Puts a deadline of a leaf in the place of another. One that is another leaf's, too, stays.
     pub(super) fn change_deadline(&mut self, before: Option<Deadline>, after: Option<Deadline>) {
         if before == after && after.is_none() {
             return;
         }
+        let gone = before.filter(|&(_, half)| {
+            let first = Edge::before(u128::from(half) << 64);
+            before != after && self.next_of_half(half, &first).is_none()
+        });
         let deadlines = self.deadlines.get_or_insert_default();
-        if let Some(before) = before.filter(|_| before != after) {
-            deadlines.0.remove(&before);
+        if let Some(gone) = gone {
+            deadlines.0.remove(&gone);
         }
         deadlines.0.extend(after);
         match deadlines.0.len() as u64 {
@@ -43,6 +59,18 @@ impl<K: LeafKind> Tree<K> {
             len if len > self.count + SPARE_DEADLINES => self.find_deadlines(),
             _ => {}
         }
+    }
+
+    /// Where the leaf begins that follows the one of an edge, if it may have items of this upper half of
+    /// order keys, too. Nearly always there is none: items of one upper half are in one leaf.
+    pub(super) fn next_of_half(&self, half: u64, edge: &Edge<'_>) -> Option<LeafPlace> {
+        let last = u128::from(half) << 64 | u128::from(u64::MAX);
+        let next = self.view().leaves(edge).nth(1);
+        let next = next.filter(|leaf| leaf.order <= last)?;
+        Some(LeafPlace::of(Edge {
+            order: next.order,
+            name: next.fence,
+        }))
     }
 
     /// Makes the deadlines by a look at all leaves: none is out of date then.

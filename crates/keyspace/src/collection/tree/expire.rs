@@ -1,7 +1,7 @@
 //! Removing items that have expired.
 
 use super::base::Tree;
-use crate::collection::kind::{Edge, LeafKind};
+use crate::collection::kind::{Edge, LeafKind, LeafPlace};
 use crate::collection::run::Item;
 
 impl<K: LeafKind> Tree<K> {
@@ -21,28 +21,15 @@ impl<K: LeafKind> Tree<K> {
     /// Each leaf is written once, however many of its items go.
     pub fn remove_due(&mut self, now: u64, most: usize, visit: &mut dyn FnMut(&Item<'_>)) -> usize {
         for looked_at in 0..most {
-            let first = self
-                .deadlines
-                .as_ref()
-                .and_then(|deadlines| deadlines.0.first().copied());
-            let Some(deadline) = first.filter(|&(at, _)| now > at) else {
+            let Some((_, half)) = self.take_deadline(now) else {
                 return looked_at;
             };
-            self.change_deadline(Some(deadline), None);
-            let (low, high) = (u128::from(deadline.1) << 64, u128::from(u64::MAX));
-            let mut from = (low, Vec::new());
+            let mut place = LeafPlace::of(Edge::before(u128::from(half) << 64));
             loop {
-                let edge = Edge {
-                    order: from.0,
-                    name: &from.1,
-                };
-                // Nearly always there is none: items of one upper half are in one leaf.
-                let next = self.view().leaves(&edge).nth(1);
-                let next = next.filter(|leaf| leaf.order <= low | high);
-                let next = next.map(|leaf| (leaf.order, leaf.fence.to_vec()));
-                self.remove_due_in(&edge, now, visit);
+                let next = self.next_of_half(half, &place.edge());
+                self.remove_due_in(&place.edge(), now, visit);
                 match next {
-                    Some(next) => from = next,
+                    Some(next) => place = next,
                     None => break,
                 }
             }

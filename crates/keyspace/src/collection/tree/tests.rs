@@ -306,6 +306,33 @@ fn seed() -> Seed {
 }
 
 #[test]
+fn leaves_of_one_order_key_and_one_deadline_keep_it() {
+    let mut tree = Tree::new(Colliding, 64);
+    let mut item = Item::pair(Cell::Bytes(b"name"), Cell::Bytes(b"value"));
+    item.expiry = Some(7);
+    let names: Vec<String> = (100..130).map(|number| format!("a{number}")).collect();
+    for name in &names {
+        item.name = Cell::Bytes(name.as_bytes());
+        tree.set(&item);
+        tree.verify();
+    }
+    // The deadline of a leaf goes, and of others it stays, however it goes.
+    for (at, name) in names.iter().enumerate().take(20) {
+        item.name = Cell::Bytes(name.as_bytes());
+        item.expiry = (at % 3 == 0).then_some(9);
+        match at % 2 {
+            0 => assert_eq!(tree.set(&item), Put::Replaced),
+            _ => assert!(tree.remove_item(&item)),
+        }
+        tree.verify();
+    }
+    let gone = tree.remove_due(8, usize::MAX, &mut |_| ());
+    tree.verify();
+    assert!(gone > 0);
+    assert_eq!((tree.count(), tree.next_due()), (10, Some(9)));
+}
+
+#[test]
 fn fields_are_like_a_map() {
     for (round, leaf_max) in [64, 300, LEAF_MAX].into_iter().enumerate() {
         Pair::new(Fields { seed: seed() }, leaf_max, round as u64).run(STEPS);
