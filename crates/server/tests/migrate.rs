@@ -5,7 +5,7 @@
 
 use crate::support;
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use rustix::process::Signal;
@@ -112,7 +112,11 @@ fn values_of_all_types_go_from_server_to_server() {
         assert!(left > 1_000_000_000, "{left}");
     };
     carry(&mut one, &second, &mut two);
-    two.ask("DEBUG OFFLOAD-ALL");
+    // Its values are in the log alone, but for the shortest.
+    two.ask("DEBUG OFFLOAD-ALL 1");
+    let mut is_cold = |name: &&String| two.ask(&format!("DEBUG OFFLOAD {name}")) == Value::Int(1);
+    let cold = names.iter().filter(&mut is_cold).count();
+    assert!(cold * 10 > names.len() * 9, "{cold} of {}", names.len());
     carry(&mut two, &third, &mut three);
     carry(&mut three, &first, &mut one);
     // All of them at once.
@@ -262,6 +266,41 @@ fn others_go_on_while_a_target_is_slow() {
     wire.reply("+OK\r\n");
     assert_eq!(read(&mut client), ok());
     assert_eq!(other.ask("EXISTS k"), Value::Int(0));
+}
+
+#[test]
+fn so_many_at_a_time_and_others_wait_for_their_turn() {
+    /// As `limits.rs` has it.
+    const MIGRATIONS: usize = 64;
+    let (source, double) = (Server::start(ONE, &[]), Double::new());
+    let mut clients: Vec<Client> = (0..MIGRATIONS + 6).map(|_| source.client()).collect();
+    let port = double.port().to_string();
+    for (number, client) in clients.iter_mut().enumerate() {
+        let key = format!("key:{number}");
+        client.ask(&format!("SET {key} v"));
+        let request = ["MIGRATE", "127.0.0.1", &port, &key, "0", "60000"];
+        client.send(&request).expect("connected");
+    }
+    let begun = |_| {
+        let mut wire = double.accept();
+        wire.request();
+        wire
+    };
+    let mut wires: Vec<Wire> = (0..MIGRATIONS).map(begun).collect();
+    double.0.set_nonblocking(true).expect("a socket");
+    let next = double.0.accept().map(drop).map_err(|error| error.kind());
+    assert_eq!(next, Err(ErrorKind::WouldBlock));
+    double.0.set_nonblocking(false).expect("a socket");
+    let mut other = source.client();
+    assert_eq!(other.ask("DBSIZE"), Value::Int(MIGRATIONS as i64 + 6));
+    wires.iter_mut().for_each(|wire| wire.reply("+OK\r\n"));
+    for mut wire in (0..6).map(begun) {
+        wire.reply("+OK\r\n");
+    }
+    clients
+        .iter_mut()
+        .for_each(|client| assert_eq!(read(client), ok()));
+    assert_eq!(other.ask("DBSIZE"), Value::Int(0));
 }
 
 #[test]
