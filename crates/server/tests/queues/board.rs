@@ -297,8 +297,8 @@ impl Board {
             unanswered += pushed.count;
         }
         format!(
-            "{} messages received, {} of them from {} pushes without a reply, {} again; {} missing and {} gaps \
-             for {} pops without a reply; {} lives, {} of them ended by a loss of power",
+            "{} messages received, {} of them from {} pushes without a reply, {} again; {} missing and {} \
+             gaps for {} pops without a reply; {} lives, {} of them ended by a loss of power",
             self.received(),
             kept,
             unanswered,

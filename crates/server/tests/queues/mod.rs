@@ -10,15 +10,15 @@
 //! A producer numbers its messages and pushes each once, with LPUSH; after a kill it goes on with the next
 //! number. What must hold:
 //!
-//! 1. Each acknowledged message is received. A consumer of `Taking::Pops` uses BRPOP: a pop whose reply a kill
-//!    has cut off may have taken one message, and no more messages than there are such pops may be missing. A
-//!    consumer of `Taking::Moves` uses BLMOVE or BRPOPLPUSH to a list of its own, and LREM; after a kill it
+//! 1. Each acknowledged message is received. A consumer of `Taking::Pops` uses BRPOP: a pop whose reply a
+//!    kill has cut off may have taken one message. No more messages than such pops may be missing. A consumer
+//!    of `Taking::Moves` uses BLMOVE or BRPOPLPUSH to a list of its own, and LREM; after a kill it
 //!    receives what is in that list. Then none may be missing.
 //! 2. A message is received once. A consumer that moves may receive one again from its own list after a kill.
 //! 3. Of the pushes without a reply the first ones are there, and the others are not. An LPUSH of several
 //!    messages is there whole or not at all. (Where pops may take messages, what is missing counts for 1.)
 //! 4. The messages of one producer in one queue are received in the order in which they were pushed: by each
-//!    consumer, and a message that was received before a request was sent is before all that the request gets.
+//!    consumer; and what a request gets comes behind all that was received before it was sent.
 //!
 //! `make queues MESSAGES=10000000 KILLS=20` runs it for longer, on the optimised server. Environment:
 //! `FERRITE_QUEUE_MESSAGES`, `FERRITE_QUEUE_KILLS`, `FERRITE_SERVER` (another program).
