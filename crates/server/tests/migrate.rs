@@ -9,7 +9,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use rustix::process::Signal;
-use support::{Client, PATIENCE, Server, Target, Value, eventually, integer, ok, parse_value};
+use support::{
+    Client, PATIENCE, Server, Target, Value, encode_request, eventually, integer, ok, parse_value,
+};
 
 use crate::hash_files::fill;
 
@@ -219,14 +221,14 @@ fn a_target_that_is_lost_or_says_something_else_leaves_the_keys_here() {
         assert_eq!(client.ask("GET k").text(), "v");
     }
     // It hangs: after the request, or before it has accepted anything.
-    let (wire, _) = begin(&mut client, &double, "k 0 20");
+    let (wire, _) = begin(&mut client, &double, "k 0 2000");
     assert_eq!(read(&mut client), reading);
     drop(wire);
     assert_eq!(migrate(&mut client, double.port(), "k 0 20"), reading);
     // It does not read.
     client.ask("SETRANGE large 80000000 x");
     let silent = double.0.accept().expect("the one before");
-    let request = format!("MIGRATE 127.0.0.1 {} large 0 100", double.port());
+    let request = format!("MIGRATE 127.0.0.1 {} large 0 2000", double.port());
     client
         .send(&request.split(' ').collect::<Vec<_>>())
         .expect("connected");
@@ -339,10 +341,17 @@ fn a_key_that_changes_while_it_is_sent_stays() {
         assert_eq!(other.ask("EXISTS a"), Value::Int(0));
     }
     // A key whose time comes meanwhile is gone, as it is there soon.
-    client.ask("SET k v PX 300");
-    let (mut wire, restore) = begin(&mut client, &double, "k 0 60000");
-    let ttl: i64 = String::from_utf8_lossy(&restore[2]).parse().expect("ms");
-    assert!((1..=300).contains(&ttl));
+    // Both requests run in one turn, so it is there for the second.
+    let port = double.port().to_string();
+    let set = encode_request(&["SET", "k", "v", "PX", "2000"]);
+    let sent = encode_request(&["MIGRATE", "127.0.0.1", &port, "k", "0", "60000"]);
+    client.send_bytes(&[set, sent].concat()).expect("connected");
+    let mut wire = double.accept();
+    let ttl: i64 = String::from_utf8_lossy(&wire.request()[2])
+        .parse()
+        .expect("ms");
+    assert!((1..=2000).contains(&ttl));
+    assert_eq!(read(&mut client), ok());
     eventually("expiry", || other.ask("EXISTS k") == Value::Int(0));
     wire.reply("+OK\r\n");
     assert_eq!(read(&mut client), ok());
