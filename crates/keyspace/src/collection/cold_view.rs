@@ -35,14 +35,15 @@ impl<K: LeafKind> View<'_, K> {
         leaf.is_cold().then(|| leaf.base())
     }
 
-    /// Checks that `contents` are those of the record on which a cold leaf rests.
+    /// Checks that `contents` are those of the record on which a cold leaf rests, or did when `base` was
+    /// asked for.
     ///
     /// # Errors
     /// They are not.
     pub fn thaw(&self, base: Base, contents: LargeValue) -> Result<ThawedLeaf, Damage> {
         let record = LeafRecord::read(&contents)?;
         let leaf = self.leaves(&record.from).next();
-        let leaf = leaf.filter(|leaf| leaf.is_cold() && leaf.base() == base);
+        let leaf = leaf.filter(|leaf| leaf.is_cold());
         let leaf = leaf.ok_or(Damage::Kind)?;
         let run = self
             .kind
@@ -52,6 +53,7 @@ impl<K: LeafKind> View<'_, K> {
         }
         let run = contents.len() - record.run.len()..contents.len();
         Ok(ThawedLeaf {
+            leaf: leaf.node(),
             at: base.at,
             contents,
             run,

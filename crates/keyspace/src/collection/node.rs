@@ -88,7 +88,7 @@ const _: () = assert!(HEADER == 32 && size_of::<Child>() == 32 && align_of::<Chi
 const _: () = assert!(HEADER + CHILDREN_MAX * size_of::<Child>() <= 2048);
 
 /// The address of a node. Whether it is a leaf follows from its depth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub(super) struct Node(NonNull<Head>);
 

@@ -2,25 +2,31 @@
 //!
 //! The nodes of a moment are shared with the tree and stay as they are. What was read is kept beside them:
 //! [`View::run_of`](super::view::View) takes the run of a cold leaf from here.
+//!
+//! Compaction may move the record of a cold leaf while the moment lives, if it had begun with the segment
+//! before. Then the leaf has another base, and the same contents. So contents are found by the leaf.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::node::Base;
+use super::node::{Base, Node};
 use super::run::Run;
 use crate::large::LargeValue;
 
 /// The contents of some cold leaves.
 #[derive(Debug, Default)]
 pub struct Thawed {
-    /// By the position of the record that the leaf rests on.
-    leaves: HashMap<u64, ThawedLeaf>,
+    /// By the addresses of their nodes.
+    leaves: HashMap<Node, ThawedLeaf>,
+    /// Positions of the records that were read.
+    records: HashSet<u64>,
 }
 
 /// The contents of the record of a cold leaf, which were checked.
 #[derive(Debug)]
 pub struct ThawedLeaf {
-    /// Position of the record.
+    pub(super) leaf: Node,
+    /// Position of the record that was read.
     pub(super) at: u64,
     pub(super) contents: LargeValue,
     /// Where the run is in the contents.
@@ -30,28 +36,31 @@ pub struct ThawedLeaf {
 impl Thawed {
     /// Adds a leaf.
     pub fn add(&mut self, leaf: ThawedLeaf) {
-        self.leaves.insert(leaf.at, leaf);
+        self.records.insert(leaf.at);
+        self.leaves.insert(leaf.leaf, leaf);
     }
 
-    /// Whether the leaf that rests on a record is here.
+    /// Whether the contents of a record are here.
     pub fn has(&self, base: Base) -> bool {
-        self.leaves.contains_key(&base.at)
+        self.records.contains(&base.at)
     }
 
     /// Forgets all leaves.
     pub fn clear(&mut self) {
         self.leaves.clear();
+        self.records.clear();
     }
 
     /// Bytes that the leaves take.
     pub fn bytes(&self) -> usize {
-        let bytes = |leaf: &ThawedLeaf| leaf.contents.len() + size_of::<ThawedLeaf>();
+        let bytes =
+            |leaf: &ThawedLeaf| leaf.contents.len() + size_of::<ThawedLeaf>() + size_of::<u64>();
         self.leaves.values().map(bytes).sum()
     }
 
-    /// The run of the leaf that rests on a record.
-    pub(super) fn run(&self, base: Base) -> Option<Run<'_>> {
-        let leaf = self.leaves.get(&base.at)?;
+    /// The run of a cold leaf.
+    pub(super) fn run(&self, leaf: Node) -> Option<Run<'_>> {
+        let leaf = self.leaves.get(&leaf)?;
         Some(Run::trusted(&leaf.contents[leaf.run.clone()]))
     }
 }

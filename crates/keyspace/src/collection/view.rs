@@ -386,7 +386,7 @@ fn run_of<'t>(leaf: Node, thawed: Option<&'t Thawed>) -> Run<'t> {
 
 #[cold]
 fn run_of_cold<'t>(leaf: Node, thawed: Option<&'t Thawed>) -> Run<'t> {
-    let run = thawed.and_then(|thawed| thawed.run(leaf.base()));
+    let run = thawed.and_then(|thawed| thawed.run(leaf));
     run.expect("a cold leaf is read before its items are")
 }
 
