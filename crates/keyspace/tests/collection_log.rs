@@ -497,7 +497,8 @@ impl World {
     }
 }
 
-fn run(kind: Kind, seed: u64, steps: u64) {
+/// Returns how many leaves have left memory.
+fn run(kind: Kind, seed: u64, steps: u64) -> u64 {
     let mut world = World::new(kind, seed);
     // The size to which the hash tends changes now and then.
     let mut removals = 1;
@@ -524,13 +525,6 @@ fn run(kind: Kind, seed: u64, steps: u64) {
         world.check();
     }
     let left = world.left;
-    // The leaves of a list stay.
-    let most = if kind == Kind::List {
-        0..1
-    } else {
-        steps / 10..u64::MAX
-    };
-    assert!(most.contains(&left), "{left} leaves have left memory");
     let World { log, tree, .. } = world;
     drop(tree);
     let resting = log
@@ -547,15 +541,15 @@ fn run(kind: Kind, seed: u64, steps: u64) {
         *log.account.gone.lock().expect("no test thread has failed"),
         [1]
     );
+    left
 }
 
 #[test]
 fn a_tree_comes_back_from_its_records_whatever_is_compacted() {
-    for seed in 1..=60 {
-        run(Kind::Hash, seed, 300);
-        run(Kind::Set, seed, 300);
-        run(Kind::SortedSet, seed, 300);
-        run(Kind::List, seed, 300);
+    for kind in [Kind::Hash, Kind::Set, Kind::SortedSet, Kind::List] {
+        // A list may be short in all of its life.
+        let left: u64 = (1..=60).map(|seed| run(kind, seed, 300)).sum();
+        assert!(left >= 60 * 30, "{kind:?}: {left} leaves have left memory");
     }
 }
 

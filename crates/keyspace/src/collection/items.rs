@@ -63,6 +63,28 @@ impl<'e> ListRef<'e> {
         }
     }
 
+    /// Shows the elements from a rank on, to before that of `end`, as many as are in one leaf. Returns the
+    /// rank of the next.
+    pub fn visit_leaf(self, from: u64, end: u64, mut visit: impl FnMut(Cell<'e>)) -> u64 {
+        let end = end.min(self.len());
+        if from >= end {
+            return end;
+        }
+        let (run, index) = match self {
+            ItemsRef::Run(run) => (run, from as usize),
+            ItemsRef::Tree(view) => {
+                let (path, index) = view.seek_rank(from);
+                (view.run_of(path.leaf()), index)
+            }
+        };
+        let count = (run.count() - index).min((end - from) as usize);
+        run.singles(index, count, |element| {
+            visit(element);
+            true
+        });
+        from + count as u64
+    }
+
     /// Shows the elements, the last first, as long as `visit` says so.
     pub fn visit_back(self, mut visit: impl FnMut(Cell<'e>) -> bool) {
         let mut leaf = Vec::new();

@@ -1,5 +1,7 @@
 //! Changes of a list, and what should be in it.
 
+use keyspace::ListRef;
+use keyspace::collection::Base;
 use keyspace::collection::cell::Cell;
 use keyspace::collection::kind::Elements;
 use keyspace::collection::log::edits::Edits;
@@ -22,52 +24,92 @@ fn rank_name(rank: usize) -> Vec<u8> {
     format!("{rank:09}").into_bytes()
 }
 
+/// A change of a list, of the element of a rank if it does not say which.
+enum Change {
+    Remove(Vec<u64>),
+    Cut(u64, u64),
+    Put,
+    Push(End),
+    Insert,
+}
+
 impl World {
+    /// A change; of four, so many are removals.
+    fn change(&mut self, removals: u64, rank: u64, len: u64) -> Change {
+        let random = &mut self.random;
+        if random.below(4) < removals {
+            return match random.below(30) {
+                0..3 => Change::Remove((0..len).filter(|_| random.below(9) == 0).collect()),
+                3 => Change::Cut(0, rank),
+                4 => Change::Cut(rank, len),
+                _ => Change::Cut(rank, (rank + random.below(4)).min(len)),
+            };
+        }
+        match random.below(4) {
+            0 if rank < len => Change::Put,
+            1 => Change::Push(End::Front),
+            2 => Change::Push(End::Back),
+            _ => Change::Insert,
+        }
+    }
+
+    /// Brings back the leaves that a change needs.
+    fn warm_for(&mut self, change: &Change, len: u64) {
+        let elements = ListRef::of(&self.tree).expect("it is a list");
+        let mut cold = match *change {
+            Change::Remove(_) | Change::Insert | Change::Put => self.tree.cold_records().collect(),
+            Change::Cut(from, to) if (from, to) == (0, len) => self.tree.cold_records().collect(),
+            Change::Cut(from, to) => elements.cold_for_cut(from, to),
+            Change::Push(end) => elements.cold_for_push(end),
+        };
+        cold.sort_by_key(|base: &Base| base.at);
+        cold.dedup();
+        cold.into_iter().for_each(|base| self.warm_from(base));
+    }
+
     /// One record of changes of a list; of four, so many are removals.
     pub(super) fn edit_elements(&mut self, removals: u64) {
-        // As the server does it.
-        let cold: Vec<_> = self.tree.cold_records().collect();
-        cold.into_iter().for_each(|base| self.warm_from(base));
         let mut log = NumberedEdits::new(Some(Edits::default()));
         let mut model: Vec<_> = std::mem::take(&mut self.model).into_values().collect();
         for _ in 0..=self.random.below(3) {
-            let (random, len) = (&mut self.random, model.len() as u64);
-            let tree = self.tree.elements_mut();
-            let element = random.below(1_000_000).to_string().into_bytes();
-            let rank = match random.below(5) {
+            let len = model.len() as u64;
+            let element = self.random.below(1_000_000).to_string().into_bytes();
+            let rank = match self.random.below(5) {
                 0 => 0,
                 1 => len,
                 2 => len / 2,
-                _ => random.below(len + 1),
+                _ => self.random.below(len + 1),
             };
-            if random.below(4) < removals {
-                let to = (rank + random.below(4)).min(len);
-                match random.below(30) {
-                    0..4 => {
-                        let gone: Vec<_> = (0..len).filter(|_| random.below(9) == 0).collect();
-                        tree.remove_ranks(&gone, &mut log);
-                        for &rank in gone.iter().rev() {
-                            model.remove(rank as usize);
-                        }
-                    }
-                    4 => {
-                        tree.cut_ranks(0, rank, &mut log);
-                        model.drain(..rank as usize);
-                    }
-                    _ => {
-                        tree.cut_ranks(rank, to, &mut log);
-                        model.drain(rank as usize..to as usize);
+            let (change, log) = (self.change(removals, rank, len), &mut log);
+            self.warm_for(&change, len);
+            let (tree, cell) = (self.tree.elements_mut(), Cell::of(&element));
+            match change {
+                Change::Remove(gone) => {
+                    tree.remove_ranks(&gone, log);
+                    for &rank in gone.iter().rev() {
+                        model.remove(rank as usize);
                     }
                 }
-            } else if rank < len && random.below(4) == 0 {
-                tree.put_rank(rank, Cell::of(&element), &mut log);
-                model[rank as usize].0 = element;
-            } else if random.below(3) == 0 {
-                tree.push(End::Front, Cell::of(&element), &mut log);
-                model.insert(0, (element, None));
-            } else {
-                tree.insert_rank(rank, Cell::of(&element), &mut log);
-                model.insert(rank as usize, (element, None));
+                Change::Cut(from, to) => {
+                    tree.cut_ranks(from, to, log);
+                    model.drain(from as usize..to as usize);
+                }
+                Change::Put => {
+                    tree.put_rank(rank, cell, log);
+                    model[rank as usize].0 = element;
+                }
+                Change::Push(End::Front) => {
+                    tree.push(End::Front, cell, log);
+                    model.insert(0, (element, None));
+                }
+                Change::Push(End::Back) => {
+                    tree.push(End::Back, cell, log);
+                    model.push((element, None));
+                }
+                Change::Insert => {
+                    tree.insert_rank(rank, cell, log);
+                    model.insert(rank as usize, (element, None));
+                }
             }
         }
         let model = model.into_iter().enumerate();

@@ -1,16 +1,18 @@
 //! Common part of commands that wait for elements of lists or members of sorted sets. Waits are in
 //! [`super::park`].
 
+use keyspace::collection::Base;
 use keyspace::collection::any::Collection;
-use keyspace::{Key, Kind};
+use keyspace::{Key, Kind, ListRef};
 use resp::reply::Writer;
 
 use super::park::{Taken, Wait};
+use super::prepare::leaves::each_once;
 use super::{Context, Failure, Handled, Next, failure, list, sorted_set};
-use crate::config::Settings;
+use crate::config::{Packed, Settings};
 use crate::observe::waits::{Asks, KeyWait};
 use crate::server::Server;
-use crate::store::{Entry, Shards, Store};
+use crate::store::{Shards, Store};
 
 /// How often a value is read back that others let leave memory again.
 const WARM_TRIES: usize = 3;
@@ -48,10 +50,14 @@ pub(super) fn take_or_wait<'k>(
     loop {
         let mut shards = context.store.lock_keys(locked.clone());
         if let Some(key) = ready(server, db, &mut shards, (keys.clone(), kind))? {
-            if kind == Kind::SortedSet && sorted_set::lacks(&mut shards, key, &asks) {
+            let settings = &server.settings;
+            let lacks = match kind {
+                Kind::SortedSet => sorted_set::lacks(&mut shards, key, &asks),
+                _ => list::lacks(&mut shards, key, &asks, settings),
+            };
+            if lacks {
                 return Ok(Next::Retry);
             }
-            let settings = &server.settings;
             give(&mut shards, key, &asks, settings, &mut context.reply)?;
             return Ok(Next::Done);
         }
@@ -114,13 +120,18 @@ pub(super) fn take_for(
         if kind_of(&mut shards, key) != Some(wait.asks.kind()) {
             return Taken::Nothing;
         }
-        if ![key, to].iter().any(|&key| is_cold(&mut shards, key)) {
+        let needed = |tree: &Collection| needed(tree, &wait.asks, &server.settings);
+        if ![key, to]
+            .iter()
+            .any(|&key| is_cold(&mut shards, key, needed))
+        {
             break shards;
         }
         drop(shards);
         tries += 1;
         let mut keys = [key, to].into_iter();
-        if let Err(failure) = keys.try_for_each(|key| bring_back(store, server, db, key)) {
+        if let Err(failure) = keys.try_for_each(|key| bring_back(store, server, (db, key), needed))
+        {
             return match wait.claim() {
                 true => Taken::Failed(failure),
                 false => Taken::Late,
@@ -141,30 +152,46 @@ pub(super) fn take_for(
     }
 }
 
-/// Whether a part of the value of a key is in the log alone.
-fn is_cold(shards: &mut Shards<'_>, key: Key<'_>) -> bool {
-    let mut shard = shards.of(key);
-    let cold_leaves = |entry: &Entry<'_, '_>| entry.tree().map_or(0, Collection::cold_leaves);
-    shard
-        .find(key)
-        .is_some_and(|entry| entry.cold().is_some() || cold_leaves(&entry) > 0)
+/// The records of the leaves that are needed of a large collection for what is asked for, and that are in
+/// the log alone.
+fn needed(tree: &Collection, asks: &Asks, settings: &Settings) -> Vec<Base> {
+    match ListRef::of(tree) {
+        Some(elements) => list::of_asks(elements, asks, Packed::list(settings)),
+        None => tree.cold_records().collect(),
+    }
 }
 
-/// Brings all of the value of a key back into memory.
+/// Whether a needed part of the value of a key is in the log alone.
+fn is_cold(
+    shards: &mut Shards<'_>,
+    key: Key<'_>,
+    needed: impl Fn(&Collection) -> Vec<Base>,
+) -> bool {
+    let mut shard = shards.of(key);
+    let lacks = |tree: &Collection| tree.cold_leaves() > 0 && !needed(tree).is_empty();
+    shard
+        .find(key)
+        .is_some_and(|entry| entry.cold().is_some() || entry.tree().is_some_and(lacks))
+}
+
+/// Brings the needed part of the value of a key back into memory.
 ///
 /// # Errors
 /// It cannot be read, or there can be no room for it.
 fn bring_back(
     store: &Store<'_>,
     server: &'static Server,
-    db: usize,
-    key: Key<'_>,
+    (db, key): (usize, Key<'_>),
+    needed: impl Fn(&Collection) -> Vec<Base>,
 ) -> Result<(), Failure> {
     store.bring_back(db, key)?;
-    let bytes = store.with_cold_tree(db, key, |tree| tree.cold_bytes() as usize);
-    match bytes {
+    let bytes_of = |tree: &Collection| -> usize {
+        let records = each_once(needed(tree)).into_iter();
+        records.map(|base| base.share as usize).sum()
+    };
+    match store.with_cold_tree(db, key, bytes_of) {
         None => Ok(()),
         Some(bytes) if bytes > server.most_held() => Err(failure::OUT_OF_MEMORY),
-        Some(_) => store.bring_leaves_back(db, key, |tree| tree.cold_records().collect()),
+        Some(_) => store.bring_leaves_back(db, key, |tree| each_once(needed(tree))),
     }
 }

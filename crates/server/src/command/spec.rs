@@ -248,6 +248,7 @@ impl Group {
     pub(crate) fn collections(self) -> Collections {
         match self {
             Group::String | Group::Bitmap | Group::HyperLogLog => Collections::None,
+            Group::List => Collections::Of(Kind::List),
             Group::Hash => Collections::Of(Kind::Hash),
             Group::Set => Collections::Of(Kind::Set),
             // Some of its commands take sets, too.

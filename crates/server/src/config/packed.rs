@@ -25,6 +25,9 @@ const LISTPACK: usize = 7;
 /// Bytes that an element may take in a listpack beyond those that it takes in a run.
 const LISTED_MORE: usize = 4;
 
+/// Bytes of the record of a leaf beyond twice those of its elements in a listpack, at most.
+const RECORD: usize = 64;
+
 /// Bytes of an element in a listpack.
 fn listed(element: Cell<'_>) -> usize {
     let bytes = match element {
@@ -112,11 +115,26 @@ impl Packed {
         {
             return true;
         }
+        if elements.has_cold_leaves() {
+            // They are too long: see `may_hold`.
+            return false;
+        }
         let mut bytes = LISTPACK;
         elements.iter().all(|item| {
             bytes += listed(item.name);
             bytes <= self.value
         })
+    }
+
+    /// Whether Redis might keep a list of `len` elements as one listpack: then [`Packed::holds`] needs all of
+    /// them. `cold` are bytes of the records of those of its leaves that are in the log alone.
+    pub(crate) fn may_hold(&self, len: u64, cold: impl Iterator<Item = u32>) -> bool {
+        // A record takes at most twice what its elements do in a listpack, and so much more.
+        let least: usize = cold
+            .map(|bytes| (bytes as usize / 2).saturating_sub(RECORD))
+            .sum();
+        let len = len as usize;
+        len <= self.entries && LISTPACK + 2 * len <= self.value && least <= self.value
     }
 
     /// Half of it.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `model` | random commands on more data than memory, compared with a model, through kills |
 //! | `leaves` | large collections of which only parts are in memory |
+//! | `lists` | lists of which only parts are in memory |
 //! | `lazy` | starts that leave all values in the log and bring them back in the background |
 //! | `reads` | what reads values, and which of them come back |
 //! | `within` | memory is within the limit behind every command, and when a restart is over |
@@ -15,6 +16,7 @@ use crate::support;
 
 mod lazy;
 mod leaves;
+mod lists;
 mod model;
 mod reads;
 mod within;

@@ -20,7 +20,7 @@
 //!    where their records go when compaction moves them. So its reader keeps the records in place
 //!    ([`View::try_each`](crate::collection::view::View::try_each)), or all leaves that it is to read are in
 //!    memory when it is taken.
-//! 5. Leaves of a list stay in memory: a command that waits for an element gets it without reading the log.
+//! 5. A leaf without items stays in memory: what is pushed to a list may belong there.
 //!
 //! Which leaf is the next to leave is decided as with a clock: a hand goes from leaf to leaf, and passes
 //! those that were used since it came by.
@@ -128,14 +128,15 @@ impl<K: LeafKind> Tree<K> {
     /// Whether leaves in memory take more than what is left of cold ones does.
     pub fn has_warm_leaves(&self) -> bool {
         const LEFT: usize = 2 * Node::cold_bytes(b"") + 2 * size_of::<Child>();
-        K::IS_KEYED && self.bytes > self.cold_leaves() * LEFT + self.leaf_max()
+        self.bytes > self.cold_leaves() * LEFT + self.leaf_max()
     }
 
     /// Whether a leaf in memory may be cold once its record is all that it is.
     fn may_leave(&self, leaf: Node) -> bool {
         // What is left of it takes less than half.
         let is_worth_it = leaf.bytes() > 2 * Node::cold_bytes(leaf.fence());
-        K::IS_KEYED && is_worth_it && !self.is_shared(leaf) && leaf.run().flags() & EXPIRING == 0
+        let run = leaf.run();
+        is_worth_it && !run.is_empty() && !self.is_shared(leaf) && run.flags() & EXPIRING == 0
     }
 
     /// Lets the items of a leaf leave memory, which begins at this place and rests on a record that is all

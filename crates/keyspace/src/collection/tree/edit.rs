@@ -226,7 +226,8 @@ impl<K: LeafKind> Tree<K> {
     }
 
     /// Removes all items of `from..to`, where `None` is behind all; how many there were. Leaves between
-    /// the two ends go without being looked at.
+    /// the two ends go without being looked at, cold ones, too. In memory are the leaf of `from`, the one
+    /// before it if no item is left of that of `from`, and the leaf that has items on both sides of `to`.
     pub fn cut(&mut self, from: &Edge<'_>, to: Option<&Edge<'_>>) -> u64 {
         if to.is_some_and(|to| to <= from) {
             return 0;
@@ -244,6 +245,8 @@ impl<K: LeafKind> Tree<K> {
         if gone > 0 {
             let mut path = self.view().seek(from);
             self.own_inner(&mut path);
+            // The leaf may have got the ranges of others: it is not what its record says.
+            path.leaf().set_changed();
             self.take_older(&path, lost);
             self.slim(&mut path);
         }

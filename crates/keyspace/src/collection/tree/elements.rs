@@ -41,6 +41,11 @@ fn edge(number: u64) -> Edge<'static> {
     Edge::before(Elements::order_of(number))
 }
 
+/// Whether the numbers beyond a leaf at an end are used up.
+pub(super) fn is_used_up(first: u64, count: usize) -> bool {
+    first < 2 * BLOCK || first + count as u64 > u64::MAX - 2 * BLOCK
+}
+
 /// Elements of some leaves, which get other numbers.
 struct Window {
     /// The order key at which the first leaf begins, and that at which the leaf behind the last does.
@@ -104,7 +109,7 @@ impl<K: LeafKind> Tree<K> {
         let (first, count) = (run.number(), run.count());
         let len = run.filled_with(&item);
         let has_room = len <= self.leaf_max();
-        if first < 2 * BLOCK || first + count as u64 > u64::MAX - 2 * BLOCK {
+        if is_used_up(first, count) {
             self.number_from_middle(log);
             return self.push(end, element, log);
         }
@@ -124,6 +129,7 @@ impl<K: LeafKind> Tree<K> {
     /// Puts an element at the end of the outermost leaf, which has at most `len` bytes with it.
     fn push_into(&mut self, path: &mut Path, end: End, item: &Item<'_>, len: usize) {
         self.own_inner(path);
+        path.leaf().set_used();
         // More will come.
         let room = match path.leaf().run_room() {
             room if room >= len => len,
@@ -245,6 +251,7 @@ impl<K: LeafKind> Tree<K> {
         let (mut path, index) = self.view().seek_rank(rank);
         let number = path.leaf().run().number() + index as u64;
         log.cut(number, number + 1);
+        path.leaf().set_used();
         self.take_out(&mut path, index);
     }
 

@@ -520,6 +520,9 @@ impl<K: LeafKind> Tree<K> {
     }
 
     fn cut_leaf(&mut self, child: Child, from: Option<&Edge<'_>>, to: Option<&Edge<'_>>) -> Child {
+        if child.node.is_cold() {
+            return self.cut_cold_leaf(child, from, to);
+        }
         let run = child.node.run();
         let is_gone = |index: usize, item: &Item<'_>| {
             let mut scratch = [0; DECIMAL_MAX];
@@ -551,6 +554,33 @@ impl<K: LeafKind> Tree<K> {
         Child {
             node: leaf,
             count,
+            ..child
+        }
+    }
+
+    /// What remains of a cold leaf: all, or nothing. Of one that has items on both sides of an edge the items
+    /// have to be in memory.
+    fn cut_cold_leaf(
+        &mut self,
+        child: Child,
+        from: Option<&Edge<'_>>,
+        to: Option<&Edge<'_>>,
+    ) -> Child {
+        let start = Edge {
+            order: child.order,
+            name: child.node.fence(),
+        };
+        if to.is_some_and(|to| *to <= start) {
+            return child;
+        }
+        let is_all = to.is_none() && from.is_none_or(|from| *from <= start);
+        assert!(is_all, "a part of a cold leaf is cut");
+        let leaf = self.new_leaf(child.node.fence(), 0);
+        leaf.set_base(child.node.base());
+        self.give_up(child.node);
+        Child {
+            node: leaf,
+            count: 0,
             ..child
         }
     }

@@ -2,18 +2,55 @@
 //! of sorted sets is in [`super::super::blocking`].
 
 use keyspace::Key;
+use keyspace::ListRef;
+use keyspace::collection::Base;
 use keyspace::collection::tree::End;
 use resp::reply::Writer;
 
 use super::super::blocking::take_or_wait;
 use super::super::park::{self, Unit};
 use super::super::{Args, Context, Failure, Handled};
+use super::leaves;
 use super::move_one::move_one;
 use super::parse_end;
-use super::pop::{Several, take, take_named};
+use super::pop::{self, Several, take, take_named};
 use crate::config::{Packed, Settings};
 use crate::observe::waits::Asks;
 use crate::store::Shards;
+
+/// The leaves that are needed for what a connection waits for: of the list that it waits for, and of that to
+/// which an element goes.
+pub(in crate::command) fn of_asks(elements: ListRef<'_>, asks: &Asks, packed: Packed) -> Vec<Base> {
+    match *asks {
+        Asks::Element(end) => leaves::of_pop(elements, (end, 1), packed),
+        Asks::Elements(end, most) => leaves::of_pop(elements, (end, most), packed),
+        Asks::Move(ends, _) => leaves::of_move(elements, ends, packed),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether leaves are cold of what is asked for: elements came or went since they were found.
+pub(in crate::command) fn lacks(
+    shards: &mut Shards<'_>,
+    key: Key<'_>,
+    asks: &Asks,
+    settings: &Settings,
+) -> bool {
+    let packed = Packed::list(settings);
+    let to = match asks {
+        Asks::Move(_, to) => &to[..],
+        _ => key.bytes,
+    };
+    let to = Key {
+        bytes: to,
+        hash: shards.hash_of(to),
+    };
+    [key, to].into_iter().any(|key| {
+        let mut shard = shards.of(key);
+        let list = shard.find_list(key).ok().flatten();
+        list.is_some_and(|list| leaves::lacks(&list, |elements| of_asks(elements, asks, packed)))
+    })
+}
 
 /// Does what is asked for with a list that has elements.
 pub(in crate::command) fn give(
@@ -96,4 +133,34 @@ pub(super) fn blmove(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 /// `BRPOPLPUSH source destination timeout`
 pub(super) fn brpoplpush(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     move_or_wait(context, args, [End::Back, End::Front], 3)
+}
+
+/// The leaves that BLPOP needs.
+pub(super) fn leaves_of_blpop(
+    _: &Args<'_>,
+    elements: ListRef<'_>,
+    _: bool,
+    packed: Packed,
+) -> Vec<Base> {
+    leaves::of_pop(elements, (End::Front, 1), packed)
+}
+
+/// The leaves that BRPOP needs.
+pub(super) fn leaves_of_brpop(
+    _: &Args<'_>,
+    elements: ListRef<'_>,
+    _: bool,
+    packed: Packed,
+) -> Vec<Base> {
+    leaves::of_pop(elements, (End::Back, 1), packed)
+}
+
+/// The leaves that BLMPOP needs.
+pub(super) fn leaves_of_blmpop(
+    args: &Args<'_>,
+    elements: ListRef<'_>,
+    _: bool,
+    packed: Packed,
+) -> Vec<Base> {
+    pop::leaves_of_several(Several::parse(args, 2).ok(), elements, packed)
 }

@@ -1,11 +1,12 @@
 //! Commands that change elements that are there: LSET LINSERT LREM LTRIM.
 
 use keyspace::ListRef;
+use keyspace::collection::Base;
 use keyspace::collection::cell::Cell;
 
 use super::super::items::cells::cell;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
-use super::{rank_of, ranks_of};
+use super::{leaves, rank_of, ranks_of};
 use crate::config::Packed;
 use crate::observe::notify::Event;
 
@@ -18,6 +19,9 @@ pub(super) fn lset(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let list = shard.find_list(key)?.ok_or(failure::NO_SUCH_KEY)?;
     let (index, element) = (args.integer(2)?, cell(args, 3)?);
     let rank = rank_of(index, list.items().len()).ok_or(NO_INDEX)?;
+    if leaves::lacks(&list, |elements| leaves::of_put(elements, rank, packed)) {
+        return Ok(Next::Retry);
+    }
     list.edit(Event::LSET, packed, |edit| edit.put(rank, element));
     context.reply.ok();
     Ok(Next::Done)
@@ -47,6 +51,9 @@ pub(super) fn linsert(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         context.reply.integer(0);
         return Ok(Next::Done);
     };
+    if list.has_cold_leaves() {
+        return Ok(Next::Retry);
+    }
     let Some(rank) = find(list.items(), pivot) else {
         context.reply.integer(-1);
         return Ok(Next::Done);
@@ -68,6 +75,9 @@ pub(super) fn lrem(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         context.reply.integer(0);
         return Ok(Next::Done);
     };
+    if list.has_cold_leaves() {
+        return Ok(Next::Retry);
+    }
     let (elements, len) = (list.items(), list.items().len());
     let most = match count.unsigned_abs() {
         0 => u64::MAX,
@@ -106,6 +116,10 @@ pub(super) fn ltrim(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if let Some(list) = shard.find_list(key)? {
         let len = list.items().len();
         let kept = ranks_of(start, stop, len);
+        let needed = |elements: ListRef<'_>| leaves::of_trim(elements, kept.clone(), packed);
+        if leaves::lacks(&list, needed) {
+            return Ok(Next::Retry);
+        }
         if kept.is_empty() {
             list.take_all(Event::LTRIM);
         } else if kept == (0..len) {
@@ -119,4 +133,32 @@ pub(super) fn ltrim(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     }
     context.reply.ok();
     Ok(Next::Done)
+}
+
+/// The leaves that LSET needs.
+pub(super) fn leaves_of_lset(
+    args: &Args<'_>,
+    elements: ListRef<'_>,
+    _: bool,
+    packed: Packed,
+) -> Vec<Base> {
+    let index = args.integer(2).ok();
+    let rank = index.and_then(|index| rank_of(index, elements.len()));
+    rank.map_or(Vec::new(), |rank| leaves::of_put(elements, rank, packed))
+}
+
+/// The leaves that LTRIM needs.
+pub(super) fn leaves_of_ltrim(
+    args: &Args<'_>,
+    elements: ListRef<'_>,
+    _: bool,
+    packed: Packed,
+) -> Vec<Base> {
+    match (args.integer(2), args.integer(3)) {
+        (Ok(start), Ok(stop)) => {
+            let kept = ranks_of(start, stop, elements.len());
+            leaves::of_trim(elements, kept, packed)
+        }
+        _ => Vec::new(),
+    }
 }

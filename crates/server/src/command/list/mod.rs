@@ -10,9 +10,12 @@
 //! | `change` | LSET LINSERT LREM LTRIM |
 //! | `move_one` | LMOVE RPOPLPUSH |
 //! | `blocking` | BLPOP BRPOP BLMPOP BLMOVE BRPOPLPUSH |
+//!
+//! `leaves` says which leaves of a large list they need in memory.
 
 mod blocking;
 mod change;
+mod leaves;
 mod move_one;
 mod pop;
 mod push;
@@ -20,11 +23,11 @@ mod read;
 
 use keyspace::collection::tree::End;
 
-use super::spec::{Begin, Find};
+use super::spec::{Begin, Find, ItemsNeeded};
 use super::{Arg, ArgKind, Args, Failure, Group, KeySpec, Spec, failure, flag::*};
 use crate::observe::notify::Event;
 
-pub(super) use blocking::give;
+pub(super) use blocking::{give, lacks, of_asks};
 
 const KEY: Arg = Arg::key("key");
 const ELEMENT: Arg = Arg::of("element", ArgKind::String);
@@ -136,6 +139,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "lpush",
         summary: "Puts elements before the first; tells how many there are then",
         history: &[("2.4.0", "Takes several elements.")],
+        items: ItemsNeeded::Elements(push::leaves_of_lpush),
         handler: push::lpush,
         ..PUSHES
     },
@@ -143,6 +147,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "rpush",
         summary: "Puts elements behind the last; tells how many there are then",
         history: &[("2.4.0", "Takes several elements.")],
+        items: ItemsNeeded::Elements(push::leaves_of_rpush),
         handler: push::rpush,
         ..PUSHES
     },
@@ -151,6 +156,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "2.2.0",
         summary: "Puts elements before the first of a list that exists",
         history: &[("4.0.0", "Takes several elements.")],
+        items: ItemsNeeded::Elements(push::leaves_of_lpush),
         handler: push::lpushx,
         ..PUSHES
     },
@@ -159,18 +165,21 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "2.2.0",
         summary: "Puts elements behind the last of a list that exists",
         history: &[("4.0.0", "Takes several elements.")],
+        items: ItemsNeeded::Elements(push::leaves_of_rpush),
         handler: push::rpushx,
         ..PUSHES
     },
     Spec {
         name: "lpop",
         summary: "Removes the first elements and returns them",
+        items: ItemsNeeded::Elements(pop::leaves_of_lpop),
         handler: pop::lpop,
         ..POPS
     },
     Spec {
         name: "rpop",
         summary: "Removes the last elements and returns them",
+        items: ItemsNeeded::Elements(pop::leaves_of_rpop),
         handler: pop::rpop,
         ..POPS
     },
@@ -188,6 +197,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             end("where"),
             COUNT,
         ],
+        items: ItemsNeeded::Elements(pop::leaves_of_lmpop),
         handler: pop::lmpop,
         ..READS
     },
@@ -198,6 +208,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         keys: &[KeySpec::one(1, &["RO"])],
         summary: "Returns the number of elements",
         args: &[KEY],
+        items: ItemsNeeded::None,
         handler: read::llen,
         ..READS
     },
@@ -208,6 +219,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Returns the element at an index; the last is at -1",
         complexity: "O(log N) for N elements",
         args: &[KEY, Arg::of("index", ArgKind::Integer)],
+        items: ItemsNeeded::Elements(read::leaves_of_lindex),
         handler: read::lindex,
         ..READS
     },
@@ -221,6 +233,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::of("start", ArgKind::Integer),
             Arg::of("stop", ArgKind::Integer),
         ],
+        items: ItemsNeeded::Elements(read::leaves_of_lrange),
         handler: read::lrange,
         ..READS
     },
@@ -250,6 +263,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Puts an element in the place of the one at an index",
         complexity: "O(log N) for N elements",
         args: &[KEY, Arg::of("index", ArgKind::Integer), ELEMENT],
+        items: ItemsNeeded::Elements(change::leaves_of_lset),
         handler: change::lset,
         ..READS
     },
@@ -299,6 +313,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::of("start", ArgKind::Integer),
             Arg::of("stop", ArgKind::Integer),
         ],
+        items: ItemsNeeded::Elements(change::leaves_of_ltrim),
         handler: change::ltrim,
         ..READS
     },
@@ -313,6 +328,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             end("wherefrom"),
             end("whereto"),
         ],
+        items: ItemsNeeded::Elements(move_one::leaves_of_lmove),
         handler: move_one::lmove,
         ..MOVES
     },
@@ -323,18 +339,21 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Moves the last element of one list before the first of another, and returns it",
         args: &[Arg::key("source"), DESTINATION],
         deprecated: Some(("6.2.0", "`LMOVE` with the `RIGHT` and `LEFT` arguments")),
+        items: ItemsNeeded::Elements(move_one::leaves_of_rpoplpush),
         handler: move_one::rpoplpush,
         ..MOVES
     },
     Spec {
         name: "blpop",
         summary: "Removes the first element of the first list that has some, waits for one if none has",
+        items: ItemsNeeded::Elements(blocking::leaves_of_blpop),
         handler: blocking::blpop,
         ..WAITS
     },
     Spec {
         name: "brpop",
         summary: "Removes the last element of the first list that has some, waits for one if none has",
+        items: ItemsNeeded::Elements(blocking::leaves_of_brpop),
         handler: blocking::brpop,
         ..WAITS
     },
@@ -353,6 +372,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             end("where"),
             COUNT,
         ],
+        items: ItemsNeeded::Elements(blocking::leaves_of_blmpop),
         handler: blocking::blmpop,
         ..READS
     },
@@ -368,6 +388,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             end("whereto"),
             TIMEOUT,
         ],
+        items: ItemsNeeded::Elements(move_one::leaves_of_lmove),
         handler: blocking::blmove,
         ..WAITS_TO_MOVE
     },
@@ -379,6 +400,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         args: &[Arg::key("source"), DESTINATION, TIMEOUT],
         history: &[("6.0.0", "The timeout may have a fraction.")],
         deprecated: Some(("6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments")),
+        items: ItemsNeeded::Elements(move_one::leaves_of_rpoplpush),
         handler: blocking::brpoplpush,
         ..WAITS_TO_MOVE
     },

@@ -1,6 +1,8 @@
 //! Commands that move an element from one list to another: LMOVE RPOPLPUSH.
 
 use keyspace::Key;
+use keyspace::ListRef;
+use keyspace::collection::Base;
 use keyspace::collection::cell::Cell;
 use keyspace::collection::run::Item;
 use keyspace::collection::tree::End;
@@ -8,9 +10,9 @@ use resp::reply::Writer;
 
 use super::super::items::cells::write_cell;
 use super::super::{Args, Context, Failure, Handled, Next};
-use super::{parse_end, popped, pushed};
+use super::{leaves, parse_end, popped, pushed};
 use crate::config::Packed;
-use crate::store::{ListEdit, Shards};
+use crate::store::{List, ListEdit, Shards};
 
 /// Moves an element from an end of the list of the first key to an end of that of the second, and answers
 /// with it; whether there was one.
@@ -74,6 +76,16 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, ends: [End; 2]) -> Handled
         Packed::list(&context.server.settings),
     );
     let mut shards = context.store.lock_keys(keys.into_iter());
+    let lacks = |list: &List<'_, '_>| {
+        leaves::lacks(list, |elements| leaves::of_move(elements, ends, packed))
+    };
+    for key in keys {
+        let mut shard = shards.of(key);
+        let list = shard.find_list(key).ok().flatten();
+        if list.is_some_and(|list| lacks(&list)) {
+            return Ok(Next::Retry);
+        }
+    }
     if !move_one(&mut shards, keys, ends, packed, &mut context.reply)? {
         context.reply.null();
     }
@@ -89,4 +101,27 @@ pub(super) fn lmove(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 /// `RPOPLPUSH source destination`
 pub(super) fn rpoplpush(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     answer(context, args, [End::Back, End::Front])
+}
+
+/// The leaves that LMOVE and BLMOVE need of each of their lists.
+pub(super) fn leaves_of_lmove(
+    args: &Args<'_>,
+    elements: ListRef<'_>,
+    _: bool,
+    packed: Packed,
+) -> Vec<Base> {
+    match (parse_end(args, 3), parse_end(args, 4)) {
+        (Ok(taken), Ok(put)) => leaves::of_move(elements, [taken, put], packed),
+        _ => Vec::new(),
+    }
+}
+
+/// The leaves that RPOPLPUSH and BRPOPLPUSH need of each of their lists.
+pub(super) fn leaves_of_rpoplpush(
+    _: &Args<'_>,
+    elements: ListRef<'_>,
+    _: bool,
+    packed: Packed,
+) -> Vec<Base> {
+    leaves::of_move(elements, [End::Back, End::Front], packed)
 }

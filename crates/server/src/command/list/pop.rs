@@ -1,11 +1,13 @@
 //! Commands that take elements from an end: LPOP RPOP LMPOP.
 
+use keyspace::ListRef;
+use keyspace::collection::Base;
 use keyspace::collection::tree::End;
 use resp::reply::Writer;
 
 use super::super::items::cells::write_cell;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
-use super::{parse_end, popped};
+use super::{leaves, parse_end, popped};
 use crate::config::Packed;
 use crate::store::List;
 
@@ -70,13 +72,17 @@ fn pop(context: &mut Context<'_>, args: &Args<'_>, end: End) -> Handled {
         }
         return Ok(Next::Done);
     };
+    let taken = (end, count.unwrap_or(1));
+    if leaves::lacks(&list, |elements| leaves::of_pop(elements, taken, packed)) {
+        return Ok(Next::Retry);
+    }
     if let Some(count) = count {
         reply.array(count.min(list.items().len()) as usize);
         if count == 0 {
             return Ok(Next::Done);
         }
     }
-    take(list, (end, count.unwrap_or(1)), packed, reply);
+    take(list, taken, packed, reply);
     Ok(Next::Done)
 }
 
@@ -158,10 +164,65 @@ pub(super) fn lmpop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let mut shards = context.store.lock_keys(keys.clone());
     for key in keys {
         if let Some(list) = shards.of(key).find_list_to_change(key)? {
+            if leaves::lacks(&list, |elements| {
+                leaves::of_pop(elements, (end, most), packed)
+            }) {
+                return Ok(Next::Retry);
+            }
             take_named(list, (key.bytes, (end, most)), packed, &mut context.reply);
             return Ok(Next::Done);
         }
     }
     context.reply.null_array();
     Ok(Next::Done)
+}
+
+/// The leaves that are needed.
+fn leaves_of_one(args: &Args<'_>, elements: ListRef<'_>, end: End, packed: Packed) -> Vec<Base> {
+    let count = match args.len() {
+        2 => 1,
+        _ => count_of(args, 2).unwrap_or(0),
+    };
+    leaves::of_pop(elements, (end, count), packed)
+}
+
+/// The leaves that LPOP needs.
+pub(super) fn leaves_of_lpop(
+    args: &Args<'_>,
+    elements: ListRef<'_>,
+    _: bool,
+    packed: Packed,
+) -> Vec<Base> {
+    leaves_of_one(args, elements, End::Front, packed)
+}
+
+/// The leaves that RPOP needs.
+pub(super) fn leaves_of_rpop(
+    args: &Args<'_>,
+    elements: ListRef<'_>,
+    _: bool,
+    packed: Packed,
+) -> Vec<Base> {
+    leaves_of_one(args, elements, End::Back, packed)
+}
+
+/// The leaves that LMPOP needs.
+pub(super) fn leaves_of_lmpop(
+    args: &Args<'_>,
+    elements: ListRef<'_>,
+    _: bool,
+    packed: Packed,
+) -> Vec<Base> {
+    leaves_of_several(Several::parse(args, 1).ok(), elements, packed)
+}
+
+/// The leaves that are needed.
+pub(super) fn leaves_of_several(
+    several: Option<Several>,
+    elements: ListRef<'_>,
+    packed: Packed,
+) -> Vec<Base> {
+    several.map_or(Vec::new(), |Several { end, most, .. }| {
+        leaves::of_pop(elements, (end, most), packed)
+    })
 }

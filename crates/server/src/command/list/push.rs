@@ -1,12 +1,14 @@
 //! Commands that put elements at an end: LPUSH RPUSH LPUSHX RPUSHX.
 
+use keyspace::ListRef;
+use keyspace::collection::Base;
 use keyspace::collection::tree::End;
 
 use super::super::items::cells::cell;
 use super::super::{Args, Context, Handled, Next};
-use super::pushed;
+use super::{leaves, pushed};
 use crate::config::Packed;
-use crate::store::ListEdit;
+use crate::store::{List, ListEdit};
 
 /// Puts the elements of a request at an end.
 ///
@@ -19,6 +21,12 @@ fn push(context: &mut Context<'_>, args: &Args<'_>, end: End, is_made: bool) -> 
     }
     let elements = (2..args.len()).filter_map(|at| cell(args, at).ok());
     let mut shard = context.store.lock(key);
+    let lacks = |list: &List<'_, '_>| {
+        leaves::lacks(list, |elements| leaves::of_push(elements, end, packed))
+    };
+    if shard.find_list(key)?.is_some_and(|list| lacks(&list)) {
+        return Ok(Next::Retry);
+    }
     let put = |edit: &mut ListEdit<'_, '_>| {
         edit.push(end, elements);
         edit.items().len()
@@ -52,4 +60,24 @@ pub(super) fn lpushx(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 /// `RPUSHX key element [element ...]`
 pub(super) fn rpushx(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     push(context, args, End::Back, false)
+}
+
+/// The leaves that LPUSH and LPUSHX need.
+pub(super) fn leaves_of_lpush(
+    _: &Args<'_>,
+    elements: ListRef<'_>,
+    _: bool,
+    packed: Packed,
+) -> Vec<Base> {
+    leaves::of_push(elements, End::Front, packed)
+}
+
+/// The leaves that RPUSH and RPUSHX need.
+pub(super) fn leaves_of_rpush(
+    _: &Args<'_>,
+    elements: ListRef<'_>,
+    _: bool,
+    packed: Packed,
+) -> Vec<Base> {
+    leaves::of_push(elements, End::Back, packed)
 }

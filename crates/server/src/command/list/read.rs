@@ -11,10 +11,14 @@ use super::super::items::cells::{cell, write_cell};
 use super::super::items::moment::{Look, leave, look_on};
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::{rank_of, ranks_of};
+use crate::config::Packed;
 use crate::store::Items;
 
 /// Elements of a reply between two looks at the clock.
 const RANGE_STEP: u64 = 512;
+
+/// Leaves of a range that come back into memory for it; more are read by the walk that shows them.
+const BACK_MOST: usize = 4;
 
 const ZERO_RANK: Failure = Failure::of(
     "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to \
@@ -43,6 +47,9 @@ pub(super) fn lindex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     };
     let elements = list.items();
     let rank = rank_of(args.integer(2)?, elements.len());
+    if rank.is_some_and(|rank| !elements.cold_between(rank, rank + 1).is_empty()) {
+        return Ok(Next::Retry);
+    }
     match rank.and_then(|rank| elements.at(rank)) {
         Some(item) => write_cell(&mut context.reply, item.name),
         None => context.reply.null(),
@@ -54,6 +61,8 @@ pub(super) fn lindex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 struct Range {
     from: u64,
     to: u64,
+    /// A step is one leaf: others may be cold.
+    by_leaf: bool,
 }
 
 impl Look<Elements> for Range {
@@ -61,8 +70,15 @@ impl Look<Elements> for Range {
 
     #[inline]
     fn step(&mut self, items: ItemsRef<'_, Elements>, writer: &mut Writer<'_>) -> bool {
-        let to = self.to.min(self.from + RANGE_STEP);
         let mut bulks = writer.bulks();
+        if self.by_leaf {
+            self.from = items.visit_leaf(self.from, self.to, |element| {
+                bulks.put(element.text(&mut [0; DECIMAL_MAX]));
+            });
+            bulks.finish();
+            return self.from < self.to;
+        }
+        let to = self.to.min(self.from + RANGE_STEP);
         items.visit(self.from, to, |element| {
             bulks.put(element.text(&mut [0; DECIMAL_MAX]));
             true
@@ -72,9 +88,8 @@ impl Look<Elements> for Range {
         to < self.to
     }
 
-    fn cold(&mut self, _: ItemsRef<'_, Elements>, _: Option<usize>) -> Vec<Base> {
-        // Leaves of lists stay in memory.
-        Vec::new()
+    fn cold(&mut self, items: ItemsRef<'_, Elements>, ahead: Option<usize>) -> Vec<Base> {
+        items.cold_from_rank(self.from, ahead.unwrap_or(1), false)
     }
 }
 
@@ -91,15 +106,22 @@ pub(super) fn lrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let Some(items) = items.filter(|_| !ranks.is_empty()) else {
         return Ok(Next::Done);
     };
+    let has_cold = items.is_tree() && found.as_ref().is_some_and(Items::has_cold_leaves);
     let mut look = Range {
         from: ranks.start,
         to: ranks.end,
+        by_leaf: has_cold,
     };
+    let slice = Slice::if_any(may_defer);
     // A few elements need no clock.
-    let has_more = look.step(items, reply)
-        && look_on(&mut look, items, false, reply, &Slice::if_any(may_defer));
+    let has_more =
+        (has_cold || look.step(items, reply)) && look_on(&mut look, items, has_cold, reply, &slice);
     if !has_more {
         return Ok(Next::Done);
+    }
+    if !may_defer {
+        // Elements came or went since the leaves were found.
+        return Ok(Next::Retry);
     }
     let moment = found.as_mut().and_then(Items::moment);
     drop(shard);
@@ -202,6 +224,9 @@ pub(super) fn lpos(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (key, wanted) = (args.key(1), cell(args, 2)?);
     let mut shard = context.store.lock(key);
     let list = shard.read_list(key)?;
+    if list.as_ref().is_some_and(Items::has_cold_leaves) {
+        return Ok(Next::Retry);
+    }
     let reply = &mut context.reply;
     let found = list.map_or(Vec::new(), |list| search.find(list.items(), wanted));
     match search.count {
@@ -215,4 +240,34 @@ pub(super) fn lpos(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         }
     }
     Ok(Next::Done)
+}
+
+/// The leaves that LINDEX needs.
+pub(super) fn leaves_of_lindex(
+    args: &Args<'_>,
+    elements: ListRef<'_>,
+    _: bool,
+    _: Packed,
+) -> Vec<Base> {
+    let index = args.integer(2).ok();
+    let rank = index.and_then(|index| rank_of(index, elements.len()));
+    rank.map_or(Vec::new(), |rank| elements.cold_between(rank, rank + 1))
+}
+
+/// The leaves that LRANGE needs.
+pub(super) fn leaves_of_lrange(
+    args: &Args<'_>,
+    elements: ListRef<'_>,
+    walks: bool,
+    _: Packed,
+) -> Vec<Base> {
+    let (Ok(start), Ok(stop)) = (args.integer(2), args.integer(3)) else {
+        return Vec::new();
+    };
+    let ranks = ranks_of(start, stop, elements.len());
+    let records = elements.cold_between(ranks.start, ranks.end);
+    match walks && records.len() > BACK_MOST {
+        true => Vec::new(),
+        false => records,
+    }
 }

@@ -4,10 +4,11 @@ use fastrand::Rng;
 use keyspace::collection::Base;
 use keyspace::collection::any::Collection;
 use keyspace::collection::cell::Cell;
-use keyspace::{Key, Kind};
+use keyspace::{Key, Kind, ListRef};
 
 use crate::command::cursor;
 use crate::command::items::chance;
+use crate::config::{Packed, Settings};
 use crate::limits::LEAVES_PER_FETCH;
 use crate::request::Args;
 use crate::server::Server;
@@ -42,7 +43,12 @@ pub(crate) enum ItemsNeeded {
     /// Those in leaves of which this shows the records. The last argument says whether the command can read
     /// leaves itself as it comes to them.
     By(fn(&Args<'_>, &Collection, bool) -> Vec<Base>),
+    /// The same of a list, with the limits within which Redis packs it.
+    Elements(LeavesOfList),
 }
+
+/// The records of the leaves of a list that a command needs.
+pub(crate) type LeavesOfList = fn(&Args<'_>, ListRef<'_>, bool, Packed) -> Vec<Base>;
 
 /// Whether a command that looks at leaves one after the other reads those that are cold from the log, and
 /// leaves them cold.
@@ -74,7 +80,8 @@ impl Collections {
     }
 }
 
-fn each_once(mut records: Vec<Base>) -> Vec<Base> {
+/// The same records, each once.
+pub(crate) fn each_once(mut records: Vec<Base>) -> Vec<Base> {
     records.sort_unstable_by_key(|base| base.at);
     records.dedup();
     records
@@ -87,6 +94,7 @@ pub(super) struct Needs<'a> {
     /// Of collections of other kinds it needs nothing.
     pub(super) of: Collections,
     pub(super) args: &'a Args<'a>,
+    pub(super) settings: &'a Settings,
     pub(super) in_transaction: bool,
     pub(super) walks: Walks,
     pub(super) seed: u64,
@@ -136,6 +144,10 @@ impl Needs<'_> {
                 each_once(records.collect())
             }
             ItemsNeeded::By(records) => each_once(records(args, tree, self.walks(tree))),
+            ItemsNeeded::Elements(records) => ListRef::of(tree).map_or(Vec::new(), |elements| {
+                let packed = Packed::list(self.settings);
+                each_once(records(args, elements, self.walks(tree), packed))
+            }),
             ItemsNeeded::Scan => match cursor::of_scan(args) {
                 Some((cursor, count)) => tree.cold_records_of_scan(cursor, count),
                 None => Vec::new(),
@@ -165,7 +177,7 @@ impl Needs<'_> {
             ItemsNeeded::All => self.of.have(tree.kind()),
             ItemsNeeded::Any => self.of.have(tree.kind()) && matches!(self.walks, Walks::No),
             ItemsNeeded::Walked => self.of.have(tree.kind()) && !self.walks(tree),
-            ItemsNeeded::Drawn(_) | ItemsNeeded::By(_) => {
+            ItemsNeeded::Drawn(_) | ItemsNeeded::By(_) | ItemsNeeded::Elements(_) => {
                 let records = self.up_to(usize::MAX, tree).into_iter();
                 return records.map(|base| base.share as usize).sum();
             }

@@ -16,6 +16,7 @@ use keyspace::collection::any::Collection;
 use self::leaves::{Needs, Walks};
 use crate::command::queue::Transaction;
 use crate::command::{Command, Context, Reach, received};
+use crate::config::Settings;
 use crate::limits::{FETCH_TRIES, LEAVES_PER_FETCH};
 use crate::request::reply::Mark;
 use crate::request::{Args, Failure, ReplyMode, failure};
@@ -367,7 +368,7 @@ impl Context<'_> {
                     return;
                 };
                 if let Some(tree) = entry.tree() {
-                    let needs = needs_of_queued(command, args, seed);
+                    let needs = needs_of_queued(command, args, seed, &server.settings);
                     let leaves = needs.wanted((db, key), &entry);
                     let bytes = leaves.iter().map(needed).sum::<usize>();
                     if bytes <= left && tree.cold_bytes() <= left as u64 {
@@ -434,11 +435,17 @@ impl Context<'_> {
 }
 
 /// What a request of a transaction needs of collections.
-fn needs_of_queued<'a>(command: &Command, args: &'a Args<'a>, seed: u64) -> Needs<'a> {
+fn needs_of_queued<'a>(
+    command: &Command,
+    args: &'a Args<'a>,
+    seed: u64,
+    settings: &'a Settings,
+) -> Needs<'a> {
     Needs {
         items: command.spec.items,
         of: command.spec.group.collections(),
         args,
+        settings,
         in_transaction: true,
         walks: Walks::No,
         seed,
@@ -461,7 +468,7 @@ impl Context<'_> {
         Needs {
             in_transaction,
             walks,
-            ..needs_of_queued(command, args, self.fetch.seed)
+            ..needs_of_queued(command, args, self.fetch.seed, &self.server.settings)
         }
     }
 

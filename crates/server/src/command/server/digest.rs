@@ -106,10 +106,10 @@ impl Digest {
             AnyItems::Hash(fields) => fields,
             AnyItems::List(elements) => {
                 self.mix(&LIST.to_be_bytes());
-                for element in elements.iter() {
+                return elements.try_each(read, &mut |element| {
                     self.mix(element.name.text(&mut [0; DECIMAL_MAX]));
-                }
-                return Ok(());
+                    Ok(())
+                });
             }
             AnyItems::Set(members) => {
                 self.mix(&SET.to_be_bytes());
