@@ -32,8 +32,8 @@ pub mod reason {
     pub const AWAITED: u8 = 1 << 2;
     /// A command is reading very many keys, one after the other, as they are at one moment.
     pub const MULTI_READ: u8 = 1 << 3;
-    /// A command is sending the key to another server.
-    pub const SENT: u8 = 1 << 4;
+    /// A command has read the key, and is to know whether it changes before it ends.
+    pub const READ: u8 = 1 << 4;
 }
 
 /// What happened to a key of an observed shard.

@@ -24,6 +24,7 @@ mod hyperloglogs;
 mod import;
 mod inbox_model;
 mod large_hashes;
+mod large_sets;
 mod large_values;
 mod limits;
 mod lists;

@@ -7,6 +7,7 @@
 pub(crate) mod bitmap;
 mod blocking;
 pub(crate) mod cluster;
+pub(crate) mod combining;
 pub(crate) mod config;
 pub(crate) mod connection;
 mod cursor;

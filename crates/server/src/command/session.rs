@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use resp::reply::Protocol;
 
+use crate::command::combining::Combining;
 use crate::command::deferred::Deferred;
 use crate::command::queue::Transaction;
 use crate::config::ClientClass;
@@ -42,6 +43,8 @@ pub(crate) struct Session {
     pub(crate) prefixes: Disjoint,
     /// Deferred work that it waits for.
     pub(crate) deferred: Option<Box<Deferred>>,
+    /// Value that a thread makes for its request.
+    pub(crate) combining: Option<Box<Combining>>,
 }
 
 impl Session {
@@ -61,6 +64,7 @@ impl Session {
             watched: WatchList::default(),
             prefixes: Disjoint::default(),
             deferred: None,
+            combining: None,
         }
     }
 

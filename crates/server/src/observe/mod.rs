@@ -1,9 +1,9 @@
 //! Observation of keys: registries of connections that react to changes of keys, and the messages to them.
 
-pub(crate) mod departures;
 pub(crate) mod multi_read;
 pub(crate) mod notify;
 mod observers;
+pub(crate) mod readings;
 pub(crate) mod removals;
 pub(crate) mod tracking;
 pub(crate) mod waits;

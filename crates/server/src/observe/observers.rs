@@ -2,16 +2,16 @@
 //!
 //! Each reason to observe a key has a registry of its own: [`crate::observe::watch`] for WATCH,
 //! [`crate::observe::tracking`] for CLIENT TRACKING, [`crate::observe::waits`] for blocked commands,
-//! [`crate::observe::multi_read`] for reads of very many keys, [`crate::observe::departures`] for keys that
+//! [`crate::observe::multi_read`] for reads of very many keys, [`crate::observe::readings`] for keys that
 //! are sent to another server. Common to them, and here: the dispatch of a
 //! change, and the emptying or exchange of databases, which changes many keys without touching one.
 
 use keyspace::{Change, Keyspace, Turn, reason};
 
 use crate::observe::Observed;
-use crate::observe::departures::Departures;
 use crate::observe::multi_read::MultiReads;
 use crate::observe::notify;
+use crate::observe::readings::Readings;
 use crate::observe::tracking::Tracking;
 use crate::observe::waits::{Waiters, ready};
 use crate::observe::watch::Watches;
@@ -22,7 +22,7 @@ pub(crate) struct Observers {
     pub(crate) tracking: Tracking,
     pub(crate) waiters: Waiters,
     pub(crate) multi_reads: MultiReads,
-    pub(crate) departures: Departures,
+    pub(crate) readings: Readings,
 }
 
 impl Observers {
@@ -33,7 +33,7 @@ impl Observers {
             tracking: Tracking::new(shards),
             waiters: Waiters::new(shards),
             multi_reads: MultiReads::default(),
-            departures: Departures::default(),
+            readings: Readings::default(),
         }
     }
 }
@@ -74,7 +74,7 @@ impl Observers {
     /// Marks the observed shards of a database after its replacement.
     pub(crate) fn after_replacement(&self, alone: Alone<'_>, db: usize) {
         self.multi_reads.replaced(db);
-        self.departures.replaced(db);
+        self.readings.replaced(db);
         for key in self.watches.keys_in(db) {
             let hash = alone.keyspace.hash(&key);
             let mut guard = alone.keyspace.lock(alone.turn, db, hash, alone.now);
@@ -112,9 +112,9 @@ impl Observed {
         if change.observed & reason::MULTI_READ != 0 && multi_reads.changed(change) {
             stay |= reason::MULTI_READ;
         }
-        let departures = &self.observers.departures;
-        if change.observed & reason::SENT != 0 && departures.changed(change) {
-            stay |= reason::SENT;
+        let readings = &self.observers.readings;
+        if change.observed & reason::READ != 0 && readings.changed(change) {
+            stay |= reason::READ;
         }
         stay
     }

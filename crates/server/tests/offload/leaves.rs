@@ -103,9 +103,11 @@ fn assert_is_told_as_it_was(server: &Server, client: &mut Client) {
     }
     let mut unread = server.client();
     unread.send(&["HGETALL", "hash"]).expect("it is sent");
+    let mut asked = (0..MANY).step_by(7919).cycle();
     eventually("the client that does not read is closed", || {
-        // A command that needs memory finds that there is too little.
-        client.ask("HGET hash field:77");
+        // Commands that need memory find that there is too little. Each asks for another leaf.
+        let number = asked.next().expect("it goes on for ever");
+        client.ask(&format!("HGET hash field:{number}"));
         info(client, "client_output_buffer_limit_disconnections") == 1
     });
 }

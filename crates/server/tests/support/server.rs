@@ -194,6 +194,9 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
+/// Lines of a server's output that are shown if a test fails.
+const LAST_LINES: usize = 30;
+
 /// A running server process.
 pub(crate) struct Server {
     child: Child,
@@ -464,6 +467,12 @@ impl Drop for Server {
         // Both fail only where the process has ended already, which is what they are for.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if std::thread::panicking() {
+            let output = self.output();
+            let lines: Vec<&str> = output.lines().collect();
+            let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+            eprintln!("a server of the test wrote last:\n{}", indented(&last));
+        }
         super::remove_data(&self.dir);
     }
 }

@@ -3,7 +3,7 @@
 //! The values are read under the locks of all keys, at one moment. Then a thread sends them
 //! ([`super::exchange`]) while nothing is locked and the connection waits. At the end the worker removes, in
 //! one step, the keys that the recipient has taken. A key that was changed meanwhile stays, and the reply is
-//! an error ([`crate::observe::departures`]): both servers have the key then, and no change is lost.
+//! an error ([`crate::observe::readings`]): both servers have the key then, and no change is lost.
 //!
 //! In a transaction the locks of the keys are held, so a key cannot change. The worker itself sends them.
 
@@ -20,8 +20,8 @@ use crate::config::Setting;
 use crate::limits::{
     JOURNAL_REQUEST_BYTES, MIGRATE_DEFAULT_TIMEOUT_MS, MIGRATE_TIMEOUT_MS, MIGRATIONS,
 };
-use crate::observe::departures::{Departure, Underway};
 use crate::observe::notify::Event;
+use crate::observe::readings::{KeysRead, Underway};
 use crate::observe::tracking;
 use crate::request::Pieces;
 use crate::store::Store;
@@ -96,8 +96,8 @@ const HAS_CHANGED: Failure = Failure::of(
 /// [AUTH password | AUTH2 username password] [KEYS key ...]`
 pub(super) fn migrate(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let request = Request::parse(context, args)?;
-    let departures = &context.store.observers.departures;
-    if !context.in_transaction && departures.len() >= MIGRATIONS {
+    let readings = &context.store.observers.readings;
+    if !context.in_transaction && readings.len() >= MIGRATIONS {
         return Ok(Next::Retry);
     }
     let (parcels, shipment) = pack(&context.store, args, &request);
@@ -221,7 +221,7 @@ fn port(text: &[u8]) -> u16 {
 /// Takes the values of the keys that are there, at one moment.
 fn pack(store: &Store<'_>, args: &Args<'_>, request: &Request) -> (Vec<Parcel>, Shipment) {
     let keys = || request.keys.iter().map(|&at| args.key(at));
-    let (mut parcels, mut departure) = (Vec::new(), Departure::of(store.db));
+    let (mut parcels, mut reading) = (Vec::new(), KeysRead::of(store.db));
     let mut shards = store.lock_keys(keys());
     for key in keys() {
         let mut shard = shards.of(key);
@@ -233,15 +233,15 @@ fn pack(store: &Store<'_>, args: &Args<'_>, request: &Request) -> (Vec<Parcel>, 
             expiry: entry.expiry(),
             value: entry.still(),
         });
-        shard.observe(key, reason::SENT);
-        departure.add(key);
+        shard.observe(key, reason::READ);
+        reading.add(key);
     }
     let names = parcels
         .iter()
         .map(|parcel| (parcel.key.clone(), parcel.expiry));
     let shipment = Shipment {
         keys: names.collect(),
-        underway: store.observers.departures.begin(departure),
+        underway: store.observers.readings.begin(reading),
         copies: request.copies,
     };
     drop(shards);

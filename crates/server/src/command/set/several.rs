@@ -1,17 +1,21 @@
 //! Commands on several sets: SINTER SUNION SDIFF, SINTERSTORE SUNIONSTORE SDIFFSTORE, SINTERCARD.
 //!
 //! All shards are locked before the first set is looked at. Of each set its moment is taken, or a copy if it
-//! is small. What returns members reads these without a lock; what stores members keeps the shards locked.
+//! is small. What returns members reads these without a lock; what stores members keeps the shards locked, if
+//! the sets are small ([`super::super::combining`]).
 
 use keyspace::collection::any::Moment;
 use keyspace::collection::cell::DECIMAL_MAX;
 use keyspace::collection::run::Item;
-use keyspace::{Detached, Key, Kind, New, SetRef};
+use keyspace::{Detached, Key, Kind, SetRef};
+use resp::reply::Writer;
 
+use super::super::combining::{self, Combination, Made};
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::combine::{Combined, difference, intersection, union};
 use crate::config::Packed;
 use crate::observe::notify::Event;
+use crate::request::Pieces;
 use crate::server::Server;
 use crate::store::{Shards, Still};
 
@@ -73,7 +77,37 @@ fn members(still: &Still) -> SetRef<'_> {
 }
 
 /// What is made of several sets.
-type Combine = for<'s> fn(&'s Sources) -> Combined<'s>;
+#[derive(Clone, Copy)]
+enum Combine {
+    Intersection,
+    Union,
+    Difference,
+}
+
+impl Combine {
+    fn of(self, sources: &Sources) -> Combined<'_> {
+        match self {
+            Combine::Intersection => all_of(sources),
+            Combine::Union => any_of(sources),
+            Combine::Difference => first_alone(sources),
+        }
+    }
+
+    /// How many members are looked at, about.
+    fn steps(self, sources: &Sources) -> u64 {
+        let lens = || {
+            sources
+                .sets
+                .iter()
+                .map(|set| set.as_ref().map_or(0, |set| members(set).len()))
+        };
+        match self {
+            Combine::Intersection => lens().min().unwrap_or(0) * sources.sets.len() as u64,
+            Combine::Union => lens().sum(),
+            Combine::Difference => lens().next().unwrap_or(0) * sources.sets.len() as u64,
+        }
+    }
+}
 
 fn all_of(sources: &Sources) -> Combined<'_> {
     let is_missing = sources.sets.iter().any(Option::is_none);
@@ -95,15 +129,31 @@ fn first_alone(sources: &Sources) -> Combined<'_> {
     }
 }
 
-/// Answers with the members that `combine` finds.
+/// Answers with the members that there are.
 fn answer(context: &mut Context<'_>, args: &Args<'_>, combine: Combine) -> Handled {
     let mut shards = context.store.lock_keys(args.keys());
     let sources = Sources::read(context.server, &mut shards, args.keys());
     drop(shards);
     let sources = sources?;
+    if combining::is_apart(context, combine.steps(&sources)) {
+        let protocol = context.reply.protocol();
+        return combining::answer(context, args, move || {
+            let (mut pieces, mut count) = (Pieces::default(), 0);
+            for name in combine.of(&sources) {
+                let mut scratch = [0; DECIMAL_MAX];
+                pieces.write(protocol, |reply| reply.bulk(name.text(&mut scratch)));
+                count += 1;
+            }
+            let mut head = Vec::new();
+            let out = &mut head;
+            Writer { out, protocol }.set(count);
+            pieces.put_before(head);
+            pieces
+        });
+    }
     let (start, mut count) = (context.reply.position(), 0);
     let mut bulks = context.reply.bulks();
-    for name in combine(&sources) {
+    for name in combine.of(&sources) {
         bulks.put(name.text(&mut [0; DECIMAL_MAX]));
         count += 1;
     }
@@ -112,62 +162,71 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, combine: Combine) -> Handl
     Ok(Next::Done)
 }
 
+/// Sets of which a set is made.
+struct Making {
+    sources: Sources,
+    combine: Combine,
+}
+
+impl Combination for Making {
+    fn steps(&self) -> u64 {
+        self.combine.steps(&self.sources)
+    }
+
+    fn make(&self, target: &[u8], _: Option<(&mut Shards<'_>, &[Key<'_>])>) -> Made {
+        let server = self.sources.server;
+        let mut builder = server.keyspace.builder(Kind::Set, target).distinct();
+        for name in self.combine.of(&self.sources) {
+            let added = builder.push(&Item::single(name));
+            debug_assert!(added.is_ok(), "each member comes once");
+        }
+        let len = builder.len();
+        let value = (len > 0).then(|| {
+            let form = Packed::form_of(&server.settings, &builder);
+            Detached::built(builder, form, None)
+        });
+        Made { len, value }
+    }
+}
+
 /// Gives the key in the first argument the members that `combine` finds in those that follow.
 fn store(context: &mut Context<'_>, args: &Args<'_>, combine: Combine, event: Event) -> Handled {
-    let (server, target) = (context.server, args.key(1));
-    let mut shards = context.store.lock_keys(args.keys());
-    let sources = Sources::read(server, &mut shards, args.keys().skip(1))?;
-    let mut builder = server.keyspace.builder(Kind::Set, target.bytes).distinct();
-    for name in combine(&sources) {
-        let added = builder.push(&Item::single(name));
-        debug_assert!(added.is_ok(), "each member comes once");
-    }
-    let len = builder.len();
-    let mut shard = shards.of(target);
-    if len == 0 {
-        if shard.remove(target) {
-            shard.tell(Event::DEL, target);
-        }
-    } else {
-        let form = Packed::form_of(&server.settings, &builder);
-        let mut made = Detached::built(builder, form, None);
-        shard.write(target, New::detached(&mut made));
-        shard.tell(event, target);
-    }
-    drop(shard);
-    drop(shards);
-    context.reply.integer(len as i64);
-    Ok(Next::Done)
+    let server = context.server;
+    let keys: Vec<Key<'_>> = args.keys().skip(1).collect();
+    combining::store(context, args, (args.key(1), &keys), event, |shards| {
+        let sources = Sources::read(server, shards, keys.iter().copied())?;
+        Ok(Making { sources, combine })
+    })
 }
 
 /// `SINTER key [key ...]`
 pub(super) fn sinter(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    answer(context, args, all_of)
+    answer(context, args, Combine::Intersection)
 }
 
 /// `SUNION key [key ...]`
 pub(super) fn sunion(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    answer(context, args, any_of)
+    answer(context, args, Combine::Union)
 }
 
 /// `SDIFF key [key ...]`
 pub(super) fn sdiff(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    answer(context, args, first_alone)
+    answer(context, args, Combine::Difference)
 }
 
 /// `SINTERSTORE destination key [key ...]`
 pub(super) fn sinterstore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    store(context, args, all_of, Event::SINTERSTORE)
+    store(context, args, Combine::Intersection, Event::SINTERSTORE)
 }
 
 /// `SUNIONSTORE destination key [key ...]`
 pub(super) fn sunionstore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    store(context, args, any_of, Event::SUNIONSTORE)
+    store(context, args, Combine::Union, Event::SUNIONSTORE)
 }
 
 /// `SDIFFSTORE destination key [key ...]`
 pub(super) fn sdiffstore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    store(context, args, first_alone, Event::SDIFFSTORE)
+    store(context, args, Combine::Difference, Event::SDIFFSTORE)
 }
 
 /// `SINTERCARD numkeys key [key ...] [LIMIT limit]`
@@ -198,6 +257,16 @@ pub(super) fn sintercard(context: &mut Context<'_>, args: &Args<'_>) -> Handled 
     drop(shards);
     let sources = sources?;
     let most = if limit == 0 { usize::MAX } else { limit };
+    let combine = Combine::Intersection;
+    if combining::is_apart(context, combine.steps(&sources).min(most as u64)) {
+        let protocol = context.reply.protocol();
+        return combining::answer(context, args, move || {
+            let found = all_of(&sources).take(most).count();
+            let mut pieces = Pieces::default();
+            pieces.write(protocol, |reply| reply.integer(found as i64));
+            pieces
+        });
+    }
     let found = all_of(&sources).take(most).count();
     context.reply.integer(found as i64);
     Ok(Next::Done)

@@ -1,22 +1,25 @@
 //! Commands on several sets, sorted or not: ZUNION ZINTER ZDIFF, ZUNIONSTORE ZINTERSTORE ZDIFFSTORE,
 //! ZINTERCARD.
 //!
-//! All shards stay locked. Of each set its moment is taken, or a copy if it is small; where few members are
-//! looked for in a large set, they are looked up one by one.
+//! Of each set its moment is taken, or a copy if it is small. All shards stay locked, but for large sets that
+//! are walked through ([`super::super::combining`]). Where few members are looked for in a large set, they
+//! are looked up one by one.
 
 use std::collections::HashMap;
 
 use keyspace::collection::cell::{Cell, DECIMAL_MAX};
 use keyspace::collection::kind::Members;
 use keyspace::collection::sorted::{score_of, scored};
-use keyspace::{AnyItems, Detached, Key, Kind, New};
+use keyspace::{AnyItems, Detached, Key, Kind};
 use resp::number::parse_f64;
-use resp::reply::Protocol;
+use resp::reply::{Protocol, Writer};
 
+use super::super::combining::{self, Combination, Made};
 use super::super::items::cells::write_cell;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use crate::config::Packed;
 use crate::observe::notify::Event;
+use crate::request::Pieces;
 use crate::server::Server;
 use crate::store::{Shards, Still};
 
@@ -58,15 +61,21 @@ fn zero_if_nan(score: f64) -> f64 {
 
 /// A request: its keys and options.
 struct Plan<'a> {
-    combine: Combine,
+    rule: Rule,
     form: Form,
     /// The argument at which the options begin.
     options_at: usize,
     keys: Vec<Key<'a>>,
-    weights: Vec<f64>,
-    aggregate: Aggregate,
     with_scores: bool,
     limit: usize,
+}
+
+/// How scores are made of those in several sets.
+#[derive(Clone)]
+struct Rule {
+    combine: Combine,
+    weights: Vec<f64>,
+    aggregate: Aggregate,
 }
 
 /// Which options a command takes.
@@ -97,13 +106,16 @@ impl<'a> Plan<'a> {
         }
         let keys: Vec<Key<'a>> = (at..at + count).map(|at| args.key(at)).collect();
         at += count;
-        Ok(Plan {
+        let rule = Rule {
             combine,
+            weights: vec![1.0; keys.len()],
+            aggregate: Aggregate::Sum,
+        };
+        Ok(Plan {
+            rule,
             form,
             options_at: at,
-            weights: vec![1.0; keys.len()],
             keys,
-            aggregate: Aggregate::Sum,
             with_scores: false,
             limit: usize::MAX,
         })
@@ -112,18 +124,18 @@ impl<'a> Plan<'a> {
     /// Reads the options, which Redis looks at when it has seen the types of the keys.
     fn take_options(&mut self, args: &Args<'a>) -> Result<(), Failure> {
         let (form, mut at) = (self.form, self.options_at);
-        let has_scores = form != Form::Counts && self.combine != Combine::Difference;
+        let has_scores = form != Form::Counts && self.rule.combine != Combine::Difference;
         while at < args.len() {
             let left = args.len() - at - 1;
             if has_scores && left >= self.keys.len() && args.is(at, "WEIGHTS") {
-                for (number, weight) in self.weights.iter_mut().enumerate() {
+                for (number, weight) in self.rule.weights.iter_mut().enumerate() {
                     let found = parse_f64(args.get(at + 1 + number));
                     *weight = found.ok_or(WEIGHT_NOT_A_FLOAT)?;
                 }
                 at += self.keys.len();
             } else if has_scores && left >= 1 && args.is(at, "AGGREGATE") {
                 at += 1;
-                self.aggregate = match () {
+                self.rule.aggregate = match () {
                     () if args.is(at, "SUM") => Aggregate::Sum,
                     () if args.is(at, "MIN") => Aggregate::Min,
                     () if args.is(at, "MAX") => Aggregate::Max,
@@ -229,14 +241,17 @@ fn look_up(shards: &mut Shards<'_>, key: Key<'_>, member: Cell<'_>) -> Option<f6
 /// Members and their scores, in no order.
 type Found<'s> = HashMap<Cell<'s>, f64>;
 
-/// Keeps the members that another set has, or has not, by `keep`.
+/// Keeps the members that another set has, or has not, by `keep`. `key`: that of the set, if its shard is
+/// locked.
 fn narrow<'s>(
     found: Found<'s>,
-    (sources, shards): (&'s Sources, &mut Shards<'_>),
-    (number, key): (usize, Key<'_>),
+    (sources, number): (&'s Sources, usize),
+    key: Option<(&mut Shards<'_>, Key<'_>)>,
     mut keep: impl FnMut(f64, Option<f64>) -> Option<f64>,
 ) -> Found<'s> {
-    if sources.len(number) / WALK_RATIO > found.len() as u64 {
+    if let Some((shards, key)) = key
+        && sources.len(number) / WALK_RATIO > found.len() as u64
+    {
         let kept = found.into_iter().filter_map(|(member, score)| {
             let other = look_up(shards, key, member);
             Some((member, keep(score, other)?))
@@ -255,14 +270,34 @@ fn narrow<'s>(
     kept.collect()
 }
 
-impl Plan<'_> {
-    /// The members, in the order of their scores.
-    fn run<'s>(&self, sources: &'s Sources, shards: &mut Shards<'_>) -> Vec<(f64, Cell<'s>)> {
-        let mut numbers: Vec<usize> = (0..self.keys.len()).collect();
+impl Rule {
+    /// The numbers of the sets in the order in which they are looked at.
+    fn order(&self, sources: &Sources) -> Vec<usize> {
+        let mut numbers: Vec<usize> = (0..sources.sets.len()).collect();
         if self.combine != Combine::Difference {
             // As Redis adds them up: the smallest first.
             numbers.sort_by_key(|&number| sources.len(number));
         }
+        numbers
+    }
+
+    /// How many members are looked at, about, if all sets are walked through; `None`: some would rather be
+    /// asked for a few members each.
+    fn steps(&self, sources: &Sources) -> Option<u64> {
+        let numbers = self.order(sources);
+        let first = sources.len(numbers[0]);
+        let walks = |&number: &usize| sources.len(number) / WALK_RATIO <= first;
+        let is_walk = self.combine == Combine::Union || numbers.iter().all(walks);
+        is_walk.then(|| numbers.iter().map(|&number| sources.len(number)).sum())
+    }
+
+    /// The members, in the order of their scores. `shards`: those of the keys, if they are locked.
+    fn run<'s>(
+        &self,
+        sources: &'s Sources,
+        mut asked: Option<(&mut Shards<'_>, &[Key<'_>])>,
+    ) -> Vec<(f64, Cell<'s>)> {
+        let numbers = self.order(sources);
         let weighted = |number: usize, score: f64| zero_if_nan(self.weights[number] * score);
         let first = numbers[0];
         let members = sources.members(first);
@@ -270,7 +305,10 @@ impl Plan<'_> {
             .map(|(member, score)| (member, weighted(first, score)))
             .collect();
         for &number in &numbers[1..] {
-            let (from, which) = ((sources, &mut *shards), (number, self.keys[number]));
+            let key = asked
+                .as_mut()
+                .map(|(shards, keys)| (&mut **shards, keys[number]));
+            let from = (sources, number);
             found = match self.combine {
                 Combine::Union => {
                     for (member, score) in sources.members(number) {
@@ -281,11 +319,11 @@ impl Plan<'_> {
                     }
                     found
                 }
-                Combine::Intersection => narrow(found, from, which, |score, other| {
+                Combine::Intersection => narrow(found, from, key, |score, other| {
                     // As in Redis, what is no number makes the sum zero, and is no minimum or maximum.
                     Some(self.aggregate.of(score, self.weights[number] * other?))
                 }),
-                Combine::Difference => narrow(found, from, which, |score, other| {
+                Combine::Difference => narrow(found, from, key, |score, other| {
                     other.is_none().then_some(score)
                 }),
             };
@@ -311,21 +349,86 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, name: &str, combine: Combi
     let mut shards = context.store.lock_keys(plan.keys.iter().copied());
     let sources = Sources::read(context.server, &mut shards, &plan.keys)?;
     plan.take_options(args)?;
-    let all = plan.run(&sources, &mut shards);
+    let protocol = context.reply.protocol();
+    let (rule, with_scores) = (plan.rule, plan.with_scores);
+    let steps = rule.steps(&sources).unwrap_or(0);
+    if combining::is_apart(context, steps) {
+        drop(shards);
+        return combining::answer(context, args, move || {
+            let all = rule.run(&sources, None);
+            let mut pieces = Pieces::default();
+            pieces.write(protocol, |reply| {
+                reply.array(array_len(&all, with_scores, protocol))
+            });
+            for member in &all {
+                pieces.write(protocol, |reply| write_member(reply, member, with_scores));
+            }
+            pieces
+        });
+    }
+    let all = rule.run(&sources, Some((&mut shards, &plan.keys)));
     drop(shards);
     let reply = &mut context.reply;
-    let nests = plan.with_scores && reply.protocol == Protocol::Resp3;
-    reply.array(all.len() * if plan.with_scores && !nests { 2 } else { 1 });
-    for (score, member) in all {
-        if nests {
-            reply.array(2);
-        }
-        write_cell(reply, member);
-        if plan.with_scores {
-            reply.score(score);
-        }
+    reply.array(array_len(&all, with_scores, protocol));
+    for member in &all {
+        write_member(reply, member, with_scores);
     }
     Ok(Next::Done)
+}
+
+/// With RESP3 a member and its score are an array.
+fn nests(with_scores: bool, protocol: Protocol) -> bool {
+    with_scores && protocol == Protocol::Resp3
+}
+
+fn array_len(all: &[(f64, Cell<'_>)], with_scores: bool, protocol: Protocol) -> usize {
+    let is_flat = with_scores && !nests(with_scores, protocol);
+    all.len() * if is_flat { 2 } else { 1 }
+}
+
+fn write_member(reply: &mut Writer<'_>, (score, member): &(f64, Cell<'_>), with_scores: bool) {
+    if nests(with_scores, reply.protocol) {
+        reply.array(2);
+    }
+    write_cell(reply, *member);
+    if with_scores {
+        reply.score(*score);
+    }
+}
+
+/// Sets of which a sorted set is made.
+struct Making {
+    sources: Sources,
+    rule: Rule,
+}
+
+impl Combination for Making {
+    fn steps(&self) -> u64 {
+        self.rule.steps(&self.sources).unwrap_or(0)
+    }
+
+    fn make(&self, target: &[u8], shards: Option<(&mut Shards<'_>, &[Key<'_>])>) -> Made {
+        let server = self.sources.server;
+        let all = self.rule.run(&self.sources, shards);
+        let packed = Packed::sorted_set(&server.settings);
+        let is_packed = all.len() <= packed.entries
+            && all
+                .iter()
+                .all(|(_, member)| member.text_len() <= packed.value);
+        let mut builder = server.keyspace.builder(Kind::SortedSet, target);
+        for &(score, member) in &all {
+            // Where Redis holds the set packed there is no -0.
+            let score = if is_packed { score + 0.0 } else { score };
+            let added = builder.push(&scored(member, score, &mut [0; 8]));
+            debug_assert!(added.is_ok(), "each member comes once");
+        }
+        let value = (!all.is_empty()).then(|| {
+            let form = Packed::form_of(&server.settings, &builder);
+            Detached::built(builder, form, None)
+        });
+        let len = all.len() as u64;
+        Made { len, value }
+    }
 }
 
 fn store(
@@ -335,40 +438,14 @@ fn store(
     (combine, event): (Combine, Event),
 ) -> Handled {
     let mut plan = Plan::parse(args, name, (combine, Form::Stores), 2)?;
-    let (server, target) = (context.server, args.key(1));
-    let keys = std::iter::once(target).chain(plan.keys.iter().copied());
-    let mut shards = context.store.lock_keys(keys);
-    let sources = Sources::read(server, &mut shards, &plan.keys)?;
-    plan.take_options(args)?;
-    let all = plan.run(&sources, &mut shards);
-    let packed = Packed::sorted_set(&server.settings);
-    let is_packed = all.len() <= packed.entries
-        && all
-            .iter()
-            .all(|(_, member)| member.text_len() <= packed.value);
-    let mut builder = server.keyspace.builder(Kind::SortedSet, target.bytes);
-    for &(score, member) in &all {
-        // Where Redis holds the set packed there is no -0.
-        let score = if is_packed { score + 0.0 } else { score };
-        let added = builder.push(&scored(member, score, &mut [0; 8]));
-        debug_assert!(added.is_ok(), "each member comes once");
-    }
-    let len = all.len();
-    let mut shard = shards.of(target);
-    if len == 0 {
-        if shard.remove(target) {
-            shard.tell(Event::DEL, target);
-        }
-    } else {
-        let form = Packed::form_of(&server.settings, &builder);
-        let mut made = Detached::built(builder, form, None);
-        shard.write(target, New::detached(&mut made));
-        shard.tell(event, target);
-    }
-    drop(shard);
-    drop(shards);
-    context.reply.integer(len as i64);
-    Ok(Next::Done)
+    let server = context.server;
+    let keys = plan.keys.clone();
+    combining::store(context, args, (args.key(1), &keys), event, |shards| {
+        let sources = Sources::read(server, shards, &plan.keys)?;
+        plan.take_options(args)?;
+        let rule = plan.rule;
+        Ok(Making { sources, rule })
+    })
 }
 
 /// `ZUNION numkeys key [key ...] [WEIGHTS weight ...] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
@@ -411,7 +488,19 @@ pub(super) fn zintercard(context: &mut Context<'_>, args: &Args<'_>) -> Handled 
     let mut shards = context.store.lock_keys(plan.keys.iter().copied());
     let sources = Sources::read(context.server, &mut shards, &plan.keys)?;
     plan.take_options(args)?;
-    let found = plan.run(&sources, &mut shards).len().min(plan.limit);
+    let (rule, limit) = (plan.rule, plan.limit);
+    if combining::is_apart(context, rule.steps(&sources).unwrap_or(0)) {
+        let protocol = context.reply.protocol();
+        drop(shards);
+        return combining::answer(context, args, move || {
+            let found = rule.run(&sources, None).len().min(limit);
+            let mut pieces = Pieces::default();
+            pieces.write(protocol, |reply| reply.integer(found as i64));
+            pieces
+        });
+    }
+    let found = rule.run(&sources, Some((&mut shards, &plan.keys)));
+    let found = found.len().min(limit);
     drop(shards);
     context.reply.integer(found as i64);
     Ok(Next::Done)

@@ -1,18 +1,19 @@
-//! Keys on their way to another server: whether one changes before the target has it.
+//! Keys of which a command has read the values, and goes on while nothing is locked: whether one of them
+//! changes before it ends.
 //!
-//! MIGRATE sends values as they were when it read them, and no lock is held while they travel. A key is
-//! removed only if nothing has changed it since. A *departure* is the set of keys of one MIGRATE, each with
-//! the answer to that.
+//! MIGRATE sends values as they were when it read them, and removes a key only if nothing has changed it
+//! since. Commands on several large sets (`command::combining`) store what they made of sets that
+//! have not changed since. A *reading* is the set of keys of one command, each with the answer to that.
 //!
 //! Invariants:
 //!
-//! 1. A departure is registered, and the shards of its keys are observed (`keyspace::reason::SENT`), while
+//! 1. A reading is registered, and the shards of its keys are observed (`keyspace::reason::READ`), while
 //!    the shards are locked under which its values were read. So every later change of one of its keys is
 //!    recorded, under the same lock.
-//! 2. When databases are emptied or exchanged, every key of a departure has changed. No worker is inside a
+//! 2. When databases are emptied or exchanged, every key of a reading has changed. No worker is inside a
 //!    turn then.
 //!
-//! Not here: what is sent, and what becomes of the keys (`command::key::migrate`).
+//! Not here: what is read, and what becomes of the keys.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -22,24 +23,24 @@ use parking_lot::RwLock;
 
 use crate::names::ByHash;
 
-/// The running departures.
+/// The running readings.
 #[derive(Default)]
-pub(crate) struct Departures {
-    running: RwLock<Vec<Arc<Departure>>>,
+pub(crate) struct Readings {
+    running: RwLock<Vec<Arc<KeysRead>>>,
 }
 
-impl Departures {
-    /// Registers a departure, until what it returns is dropped.
-    pub(crate) fn begin(&'static self, departure: Departure) -> Underway {
-        let departure = Arc::new(departure);
-        self.running.write().push(Arc::clone(&departure));
+impl Readings {
+    /// Registers a reading, until what it returns is dropped.
+    pub(crate) fn begin(&'static self, reading: KeysRead) -> Underway {
+        let reading = Arc::new(reading);
+        self.running.write().push(Arc::clone(&reading));
         Underway {
-            departures: self,
-            departure,
+            readings: self,
+            reading,
         }
     }
 
-    /// Number of running departures.
+    /// Number of running readings.
     pub(crate) fn len(&self) -> usize {
         self.running.read().len()
     }
@@ -47,9 +48,9 @@ impl Departures {
     /// Records a change. Returns whether the shard has to stay observed. The shard is locked.
     pub(crate) fn changed(&self, change: &Change<'_>) -> bool {
         let running = self.running.read();
-        for departure in running.iter().filter(|it| it.db == change.database) {
+        for reading in running.iter().filter(|it| it.db == change.database) {
             let Key { bytes, hash } = change.key;
-            if let Some(is_changed) = departure.keys.get(hash, bytes) {
+            if let Some(is_changed) = reading.keys.get(hash, bytes) {
                 is_changed.store(true, Relaxed);
             }
         }
@@ -59,23 +60,23 @@ impl Departures {
     /// Records that a database was replaced. No other worker is inside a turn.
     pub(crate) fn replaced(&self, db: usize) {
         let running = self.running.read();
-        for departure in running.iter().filter(|it| it.db == db) {
-            let flags = departure.keys.iter().map(|(_, is_changed)| is_changed);
+        for reading in running.iter().filter(|it| it.db == db) {
+            let flags = reading.keys.iter().map(|(_, is_changed)| is_changed);
             flags.for_each(|is_changed| is_changed.store(true, Relaxed));
         }
     }
 }
 
 /// Keys of a database, and of each whether it has changed.
-pub(crate) struct Departure {
+pub(crate) struct KeysRead {
     pub(crate) db: usize,
     keys: ByHash<Box<[u8]>, AtomicBool>,
 }
 
-impl Departure {
+impl KeysRead {
     /// No keys of a database.
-    pub(crate) fn of(db: usize) -> Departure {
-        Departure {
+    pub(crate) fn of(db: usize) -> KeysRead {
+        KeysRead {
             db,
             keys: ByHash::default(),
         }
@@ -90,29 +91,29 @@ impl Departure {
     }
 }
 
-/// A registered departure.
+/// A registered reading.
 pub(crate) struct Underway {
-    departures: &'static Departures,
-    departure: Arc<Departure>,
+    readings: &'static Readings,
+    reading: Arc<KeysRead>,
 }
 
 impl Underway {
     /// The number of its database.
     pub(crate) fn db(&self) -> usize {
-        self.departure.db
+        self.reading.db
     }
 
     /// Whether a key of it has changed. The key's shard is locked.
     pub(crate) fn is_changed(&self, key: Key<'_>) -> bool {
-        let is_changed = self.departure.keys.get(key.hash, key.bytes);
+        let is_changed = self.reading.keys.get(key.hash, key.bytes);
         is_changed.is_none_or(|is_changed| is_changed.load(Relaxed))
     }
 }
 
 impl Drop for Underway {
     fn drop(&mut self) {
-        let mut running = self.departures.running.write();
-        running.retain(|other| !Arc::ptr_eq(other, &self.departure));
+        let mut running = self.readings.running.write();
+        running.retain(|other| !Arc::ptr_eq(other, &self.reading));
     }
 }
 
@@ -127,10 +128,10 @@ mod tests {
     }
 
     #[test]
-    fn a_departure_hears_of_its_own_keys_in_its_own_database() {
-        let departures: &'static Departures = Box::leak(Box::default());
+    fn a_reading_hears_of_its_own_keys_in_its_own_database() {
+        let readings: &'static Readings = Box::leak(Box::default());
         let changed = |database, key| {
-            departures.changed(&Change {
+            readings.changed(&Change {
                 database,
                 shard: ShardId(0),
                 key,
@@ -139,20 +140,20 @@ mod tests {
             })
         };
         assert!(!changed(0, key(1, b"a")));
-        let mut departure = Departure::of(0);
+        let mut reading = KeysRead::of(0);
         // Two names of one hash, and one of them twice.
         for name in [b"a", b"b", b"a"] {
-            departure.add(key(1, name));
+            reading.add(key(1, name));
         }
-        let underway = departures.begin(departure);
-        assert_eq!((departures.len(), underway.db()), (1, 0));
+        let underway = readings.begin(reading);
+        assert_eq!((readings.len(), underway.db()), (1, 0));
         assert!(changed(1, key(1, b"a")) && changed(0, key(1, b"c")));
         assert!(!underway.is_changed(key(1, b"a")) && !underway.is_changed(key(1, b"b")));
         assert!(changed(0, key(1, b"b")));
         assert!(!underway.is_changed(key(1, b"a")) && underway.is_changed(key(1, b"b")));
-        departures.replaced(1);
+        readings.replaced(1);
         assert!(!underway.is_changed(key(1, b"a")));
-        departures.replaced(0);
+        readings.replaced(0);
         assert!(underway.is_changed(key(1, b"a")));
         drop(underway);
         assert!(!changed(0, key(1, b"a")));

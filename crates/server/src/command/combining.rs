@@ -1,0 +1,216 @@
+//! Commands that make something of several large sets. A thread reads the sets as they were at one moment,
+//! while nothing is locked and the connection waits.
+//!
+//! What is returned is of that moment. What is stored has to be of the moment at which it is stored, so the
+//! command runs again when the value is made: it takes the value if none of the sets has changed since
+//! ([`crate::observe::readings`]). Otherwise the sets are read again, the last time ([`COMBINE_TRIES`]) under
+//! the locks of their shards. Small sets are read under the locks at once, and so are all in a transaction.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+use keyspace::{Detached, Key, New, reason};
+
+use super::deferred::do_apart;
+use super::park::Wait;
+use super::{Args, Context, Failure, Handled, Next};
+use crate::limits::MIGRATIONS;
+use crate::observe::notify::Event;
+use crate::observe::readings::{KeysRead, Underway};
+use crate::request::Pieces;
+use crate::shared::Outcome;
+use crate::store::{Shard, Shards};
+
+/// Items at which a command looks, from which on a thread does it: some milliseconds. Few where tests run,
+/// which have small sets.
+const COMBINE_APART: u64 = if cfg!(any(debug_assertions, feature = "faults")) {
+    8
+} else {
+    50_000
+};
+/// How often a thread reads sets that change before they are read under their locks.
+const COMBINE_TRIES: u32 = 3;
+
+const NOT_DONE: Failure = Failure::of("ERR the command was not done");
+/// How soon a command whose wait was ended looks again for its value.
+const LOOK_MS: i64 = 20;
+
+/// Sets as they were at one moment, and what is to be made of them.
+pub(super) trait Combination: Send + 'static {
+    /// How many items are looked at, about, if a thread can do it; else 0.
+    fn steps(&self) -> u64;
+
+    /// Makes the value for a key. `shards`: those of the keys of the sets, if they are locked.
+    fn make(&self, target: &[u8], shards: Option<(&mut Shards<'_>, &[Key<'_>])>) -> Made;
+}
+
+/// A value that is to be stored.
+pub(super) struct Made {
+    pub(super) len: u64,
+    /// None: the key is to be removed.
+    pub(super) value: Option<Detached>,
+}
+
+/// A value that a thread makes for a command of the connection.
+pub(crate) struct Combining {
+    request: Vec<Box<[u8]>>,
+    value: Receiver<Made>,
+    reading: Underway,
+    tries: u32,
+}
+
+impl Combining {
+    /// Whether it is for this request.
+    fn is_for(&self, db: usize, args: &Args<'_>) -> bool {
+        self.reading.db() == db && args.from(0).eq(self.request.iter().map(|word| &word[..]))
+    }
+}
+
+/// Gives a key what is made of the sets of other keys. `read` takes their moments.
+pub(super) fn store<C: Combination>(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+    (target, keys): (Key<'_>, &[Key<'_>]),
+    event: Event,
+    read: impl FnOnce(&mut Shards<'_>) -> Result<C, Failure>,
+) -> Handled {
+    let before = context.session.combining.take();
+    let before = before.filter(|before| before.is_for(context.store.db, args));
+    let tries = before.as_ref().map_or(0, |before| before.tries);
+    let mut made = None;
+    if let Some(before) = before {
+        match before.value.try_recv() {
+            Ok(value) => made = Some((value, before.reading)),
+            Err(TryRecvError::Disconnected) => return Err(NOT_DONE),
+            // CLIENT UNBLOCK, or the thread is a moment behind.
+            Err(TryRecvError::Empty) => {
+                let soon = context.store.now + LOOK_MS;
+                return Ok(wait_for(context, before, Some(soon)));
+            }
+        }
+    }
+    let locked = std::iter::once(target).chain(keys.iter().copied());
+    let mut shards = context.store.lock_keys(locked);
+    let is_current = |reading: &Underway, shards: &mut Shards<'_>| {
+        keys.iter().all(|&key| {
+            // An expired key is removed now, and that is a change.
+            shards.of(key).contains(key);
+            !reading.is_changed(key)
+        })
+    };
+    let made = made.filter(|(_, reading)| is_current(reading, &mut shards));
+    let made = match made {
+        Some((made, _)) => made,
+        None => {
+            let combination = read(&mut shards)?;
+            let is_large = combination.steps() >= COMBINE_APART;
+            if is_large && context.may_wait() && tries < COMBINE_TRIES {
+                let readings = &context.store.observers.readings;
+                if readings.len() >= MIGRATIONS {
+                    return Ok(Next::Retry);
+                }
+                let mut reading = KeysRead::of(context.store.db);
+                for &key in keys {
+                    shards.of(key).observe(key, reason::READ);
+                    reading.add(key);
+                }
+                let reading = readings.begin(reading);
+                drop(shards);
+                return begin(context, args, (target, combination), (reading, tries + 1));
+            }
+            combination.make(target.bytes, Some((&mut shards, keys)))
+        }
+    };
+    let len = made.len;
+    put(shards.of(target), target, made, event);
+    drop(shards);
+    context.reply.integer(len as i64);
+    Ok(Next::Done)
+}
+
+/// Starts the thread that makes the value.
+fn begin<C: Combination>(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+    (target, combination): (Key<'_>, C),
+    (reading, tries): (Underway, u32),
+) -> Handled {
+    let (sender, value) = channel();
+    let (start, started) = channel();
+    let (server, client) = (context.server, Arc::clone(&context.session.client));
+    let name: Box<[u8]> = target.bytes.into();
+    let thread = std::thread::Builder::new().name("combine".into());
+    let spawned = thread.spawn(move || {
+        sys::process::work_in_background();
+        // The connection waits by now.
+        if started.recv().is_ok() {
+            let made = combination.make(&name, None);
+            drop(combination);
+            // The connection may be gone.
+            let _ = sender.send(made);
+            server.unblock(&client, Outcome::TimeIsUp);
+        }
+    });
+    spawned.map_err(|error| Failure::new(format!("ERR no thread could be started: {error}")))?;
+    let request = args.from(0).map(Box::from).collect();
+    let combining = Box::new(Combining {
+        request,
+        value,
+        reading,
+        tries,
+    });
+    let next = wait_for(context, combining, None);
+    // The thread is there: it waits for this.
+    let _ = start.send(());
+    Ok(next)
+}
+
+/// Lets the connection wait for its value; then its command runs again.
+fn wait_for(context: &mut Context<'_>, combining: Box<Combining>, until_ms: Option<i64>) -> Next {
+    context.session.combining = Some(combining);
+    let _: Next = context.park(Wait {
+        until_ms,
+        durable: None,
+        repeats: true,
+        give_up: |_, _| {},
+    });
+    Next::Retry
+}
+
+fn put(mut shard: Shard<'_>, target: Key<'_>, made: Made, event: Event) {
+    match made.value {
+        None => {
+            if shard.remove(target) {
+                shard.tell(Event::DEL, target);
+            }
+        }
+        Some(mut value) => {
+            shard.write(target, New::detached(&mut value));
+            shard.tell(event, target);
+        }
+    }
+}
+
+/// Whether a reply for which so many items are looked at is made on a thread.
+pub(super) fn is_apart(context: &Context<'_>, steps: u64) -> bool {
+    steps >= COMBINE_APART && context.may_defer()
+}
+
+/// Lets a thread make a reply.
+pub(super) fn answer(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+    reply: impl FnOnce() -> Pieces + Send + 'static,
+) -> Handled {
+    let readings = &context.store.observers.readings;
+    if readings.len() >= MIGRATIONS {
+        return Ok(Next::Retry);
+    }
+    // What it reads cannot change. So it has no keys.
+    let reading = readings.begin(KeysRead::of(context.store.db));
+    do_apart(context, args, move || {
+        let pieces = reply();
+        drop(reading);
+        Ok(pieces)
+    })
+}

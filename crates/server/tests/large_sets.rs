@@ -1,0 +1,214 @@
+//! Commands on several large sets: a thread reads the sets, other clients go on, and what is stored is of the
+//! moment at which it is stored.
+//!
+//! Replies of the same commands on small sets are in the golden scripts.
+
+use crate::support;
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+use support::{Client, PATIENCE, Server, Target, Value, eventually, items};
+
+const MEMBERS: usize = 60_000;
+const TWO: Target = Target::Ferrite { threads: 2 };
+
+fn fill(client: &mut Client, key: &str, numbers: std::ops::Range<usize>, is_sorted: bool) {
+    let numbers: Vec<usize> = numbers.collect();
+    for part in numbers.chunks(10_000) {
+        let verb = if is_sorted { "ZADD" } else { "SADD" };
+        let mut words = vec![verb.to_string(), key.to_string()];
+        for number in part {
+            if is_sorted {
+                words.push(number.to_string());
+            }
+            words.push(format!("member:{number}"));
+        }
+        assert_eq!(
+            client.call(&words).expect("a reply"),
+            Value::Int(part.len() as i64)
+        );
+    }
+}
+
+fn numbers(reply: Value) -> BTreeSet<usize> {
+    let names = items(reply).into_iter().map(|name| name.text());
+    let number = |name: String| {
+        name.strip_prefix("member:")
+            .map(|number| number.parse().ok())
+    };
+    names
+        .map(|name| number(name).flatten().expect("a member"))
+        .collect()
+}
+
+#[test]
+fn large_sets_are_combined_as_small_ones() {
+    let server = Server::start(TWO, &[]);
+    let mut client = server.client();
+    fill(&mut client, "one", 0..MEMBERS, false);
+    fill(&mut client, "other", MEMBERS / 2..MEMBERS * 3 / 2, false);
+    fill(&mut client, "sorted", 0..MEMBERS, true);
+    let all = 0..MEMBERS * 3 / 2;
+    let (both, first) = (MEMBERS / 2..MEMBERS, 0..MEMBERS / 2);
+    for (verb, expected) in [("UNION", all), ("INTER", both), ("DIFF", first)] {
+        let count = Value::Int(expected.len() as i64);
+        let expected: BTreeSet<usize> = expected.collect();
+        assert_eq!(numbers(client.ask(&format!("S{verb} one other"))), expected);
+        assert_eq!(
+            numbers(client.ask(&format!("Z{verb} 2 sorted other"))),
+            expected
+        );
+        assert_eq!(client.ask(&format!("S{verb}STORE to one other")), count);
+        assert_eq!(numbers(client.ask("SMEMBERS to")), expected);
+        assert_eq!(
+            client.ask(&format!("Z{verb}STORE to 2 sorted other")),
+            count
+        );
+        assert_eq!(numbers(client.ask("ZRANGE to 0 -1")), expected);
+    }
+    assert_eq!(
+        client.ask("SINTERCARD 2 one other"),
+        Value::Int(MEMBERS as i64 / 2)
+    );
+    assert_eq!(
+        client.ask("ZINTERCARD 2 sorted other"),
+        Value::Int(MEMBERS as i64 / 2)
+    );
+    // The set that is stored may be one of those that are read.
+    assert_eq!(
+        client.ask("SDIFFSTORE one one other"),
+        Value::Int(MEMBERS as i64 / 2)
+    );
+    assert_eq!(client.ask("SCARD one"), Value::Int(MEMBERS as i64 / 2));
+    assert_eq!(client.ask("SDIFFSTORE one one one"), Value::Int(0));
+    assert_eq!(client.ask("EXISTS one"), Value::Int(0));
+    // What was found on the way does not answer the next request.
+    client.ask("SET sorted text");
+    let refused = client.ask("ZUNIONSTORE to 2 sorted other").text();
+    assert!(refused.contains("WRONGTYPE"), "{refused}");
+}
+
+/// A writer adds numbers to a set, one after the other. A store that is seen to be yet to come after a number
+/// was added has that number.
+#[test]
+fn what_is_stored_has_all_that_was_added_before() {
+    const STORES: usize = 25;
+    let server = Server::start(TWO, &[]);
+    let mut client = server.client();
+    fill(&mut client, "large", 0..MEMBERS, false);
+    let (is_over, added) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let stores: Vec<String> = (0..STORES).map(|store| store.to_string()).collect();
+            let which_are_done = format!("SMISMEMBER marks:stored {}", stores.join(" "));
+            let (mut client, mut owed) = (server.client(), Vec::new());
+            for number in 0.. {
+                if is_over.load(SeqCst) {
+                    break;
+                }
+                client.ask(&format!("SADD large added:{number}"));
+                added.store(number, SeqCst);
+                // Which stores are done: each is marked by a member.
+                let done = items(client.ask(&which_are_done));
+                let next = done.iter().position(|there| *there == Value::Int(0));
+                owed.extend(next.map(|store| (store, number)));
+                // The sets have moments without a change, too.
+                if number % 8 == 0 {
+                    std::thread::sleep(std::time::Duration::from_millis(3));
+                }
+            }
+            owed
+        });
+        let mut stored: Vec<BTreeSet<String>> = Vec::new();
+        for store in 0..STORES {
+            client.ask(&format!("SADD marks {store}"));
+            let before = added.load(SeqCst);
+            // The store and its mark become visible at once: both are in one set.
+            client.ask("SUNIONSTORE marks:stored large marks");
+            let names = items(client.ask("SMEMBERS marks:stored"))
+                .into_iter()
+                .map(|name| name.text());
+            let names: BTreeSet<String> = names.filter(|name| name.starts_with("added:")).collect();
+            assert!((0..before).all(|number| names.contains(&format!("added:{number}"))));
+            let numbers = names.iter().filter_map(|name| name.strip_prefix("added:"));
+            let most = numbers
+                .map(|number| number.parse::<usize>().expect("a number"))
+                .max();
+            assert_eq!(
+                most.map_or(0, |most| most + 1),
+                names.len(),
+                "a number is missing"
+            );
+            stored.push(names);
+        }
+        is_over.store(true, SeqCst);
+        for (store, number) in writer.join().expect("the writer ends") {
+            if let Some(names) = stored.get(store) {
+                assert!(
+                    names.contains(&format!("added:{number}")),
+                    "store {store} lacks {number}"
+                );
+            }
+        }
+    });
+}
+
+#[test]
+fn a_blocked_client_gets_what_is_stored() {
+    let server = Server::start(TWO, &[]);
+    let (mut client, mut blocked) = (server.client(), server.client());
+    fill(&mut client, "sorted", 0..MEMBERS, true);
+    blocked.send(&["BZPOPMIN", "to", "0"]).expect("it is sent");
+    eventually("it waits", || {
+        client
+            .ask("INFO clients")
+            .text()
+            .contains("blocked_clients:1")
+    });
+    let len = Value::Int(MEMBERS as i64);
+    assert_eq!(client.ask("ZUNIONSTORE to 2 sorted none"), len);
+    let popped = items(blocked.read(PATIENCE).expect("a reply"));
+    assert_eq!(popped[1].text(), "member:0");
+    // A transaction does it at once.
+    client.ask("MULTI");
+    client.ask("ZINTERSTORE to 2 sorted sorted");
+    client.ask("ZCARD to");
+    assert_eq!(client.ask("EXEC"), Value::Array(vec![len.clone(), len]));
+}
+
+/// A client that is unblocked, or gone, while its sets are read.
+#[test]
+fn the_wait_for_large_sets_cannot_be_ended_by_others() {
+    let server = Server::start(TWO, &["--appendonly", "yes"]);
+    let (mut client, mut other) = (server.client(), server.client());
+    fill(&mut client, "one", 0..MEMBERS, false);
+    fill(&mut client, "other", MEMBERS..2 * MEMBERS, false);
+    let Value::Int(id) = client.ask("CLIENT ID") else {
+        panic!("it has an id");
+    };
+    for _ in 0..10 {
+        client
+            .send(&["SUNIONSTORE", "to", "one", "other"])
+            .expect("it is sent");
+        other.ask(&format!("CLIENT UNBLOCK {id} ERROR"));
+        other.ask(&format!("CLIENT UNBLOCK {id} TIMEOUT"));
+        let reply = client.read(PATIENCE).expect("a reply");
+        assert_eq!(reply, Value::Int(2 * MEMBERS as i64));
+    }
+    client
+        .send(&["SUNIONSTORE", "gone", "one", "other"])
+        .expect("it is sent");
+    drop(client);
+    // Whether it was done or not, all goes on.
+    assert_eq!(
+        other.ask("SUNIONSTORE to one other"),
+        Value::Int(2 * MEMBERS as i64)
+    );
+    eventually("it is gone", || {
+        !other
+            .ask("CLIENT LIST")
+            .text()
+            .contains(&format!("id={id} "))
+    });
+}
