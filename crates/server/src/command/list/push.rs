@@ -8,7 +8,7 @@ use super::super::items::cells::cell;
 use super::super::{Args, Context, Handled, Next};
 use super::{leaves, pushed};
 use crate::config::Packed;
-use crate::store::{List, ListEdit};
+use crate::store::ListEdit;
 
 /// Puts the elements of a request at an end.
 ///
@@ -21,22 +21,21 @@ fn push(context: &mut Context<'_>, args: &Args<'_>, end: End, is_made: bool) -> 
     }
     let elements = (2..args.len()).filter_map(|at| cell(args, at).ok());
     let mut shard = context.store.lock(key);
-    let lacks = |list: &List<'_, '_>| {
-        leaves::lacks(list, |elements| leaves::of_push(elements, end, packed))
-    };
-    if shard.find_list(key)?.is_some_and(|list| lacks(&list)) {
-        return Ok(Next::Retry);
-    }
     let put = |edit: &mut ListEdit<'_, '_>| {
         edit.push(end, elements);
         edit.items().len()
     };
+    if let Some(list) = shard.find_list(key)? {
+        if leaves::lacks(&list, |elements| leaves::of_push(elements, end, packed)) {
+            return Ok(Next::Retry);
+        }
+        let len = list.edit(pushed(end), packed, put);
+        context.reply.integer(len as i64);
+        return Ok(Next::Done);
+    }
     let len = match is_made {
         true => shard.edit_items(key, pushed(end), packed, |edit| Ok(put(edit)))?,
-        false => match shard.find_list(key)? {
-            Some(list) => list.edit(pushed(end), packed, put),
-            None => 0,
-        },
+        false => 0,
     };
     context.reply.integer(len as i64);
     Ok(Next::Done)
