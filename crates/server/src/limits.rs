@@ -86,6 +86,10 @@ pub(crate) const WARM_SHARE: u64 = 4;
 /// Longest slice of a deferred command, nanoseconds; other connections run between two slices.
 pub(crate) const SLICE_NS: u64 = 250_000;
 
+/// Longest slice of a command whose reply is sent while it grows, nanoseconds: the client takes longer to read
+/// the reply than the server to make it.
+pub(crate) const STREAM_SLICE_NS: u64 = 50_000;
+
 /// Slices in a row, about a millisecond, after which the worker's processor is offered to other threads: a
 /// kernel that is not asked gives it to one that has just woken up only at its next tick, 4 ms later.
 pub(crate) const SLICES_IN_A_ROW: u32 = 4;

@@ -16,7 +16,7 @@ use resp::reply::Protocol;
 use crate::command::queue::Transaction;
 use crate::command::session::Session;
 use crate::command::{Command, Context, Handled, Next};
-use crate::limits::SLICE_NS;
+use crate::limits::{SLICE_NS, STREAM_SLICE_NS};
 use crate::pubsub::Listeners;
 use crate::request::{Args, Failure, Pieces, ReplyMode};
 use crate::server::Server;
@@ -74,6 +74,8 @@ pub(crate) struct Around<'a> {
 pub(crate) struct Slice {
     /// Ticks of the clock at its beginning; `None` for one without end.
     began: Option<u64>,
+    /// Its longest time.
+    most_ns: u64,
 }
 
 impl Slice {
@@ -81,6 +83,20 @@ impl Slice {
     pub(crate) fn begin() -> Slice {
         Slice {
             began: Some(sys::clock::ticks()),
+            most_ns: SLICE_NS,
+        }
+    }
+
+    /// One that begins now, for work whose reply is sent while it grows, or for other work.
+    pub(crate) fn begin_of(work: &dyn Work) -> Slice {
+        let most_ns = if work.streams() {
+            STREAM_SLICE_NS
+        } else {
+            SLICE_NS
+        };
+        Slice {
+            most_ns,
+            ..Slice::begin()
         }
     }
 
@@ -94,13 +110,16 @@ impl Slice {
     }
 
     /// One without end.
-    pub(crate) const ENDLESS: Slice = Slice { began: None };
+    pub(crate) const ENDLESS: Slice = Slice {
+        began: None,
+        most_ns: SLICE_NS,
+    };
 
     /// Whether there is time left.
     pub(crate) fn goes_on(&self) -> bool {
         self.began.is_none_or(|began| {
             let spent = sys::clock::ticks().saturating_sub(began);
-            sys::clock::ticks_to_ns(spent) < SLICE_NS
+            sys::clock::ticks_to_ns(spent) < self.most_ns
         })
     }
 }

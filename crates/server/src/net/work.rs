@@ -92,7 +92,8 @@ impl Worker {
             listeners: &mut self.listeners,
             session,
         };
-        let progress = deferred.work.go_on(&mut around, &Slice::begin());
+        let slice = Slice::begin_of(&*deferred.work);
+        let progress = deferred.work.go_on(&mut around, &slice);
         deferred.ticks += sys::clock::ticks().saturating_sub(began);
         match progress {
             Progress::More => {
