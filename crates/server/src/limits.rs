@@ -83,11 +83,8 @@ pub(crate) const JOURNAL_VALUE_BYTES: u64 = 2 << 30;
 /// 1/N of `maxmemory` stays for everything else when it does.
 pub(crate) const WARM_SHARE: u64 = 4;
 
-/// Longest slice of a deferred command, nanoseconds; other connections run between two slices.
+/// Longest slices of a deferred command, nanoseconds: of any, and of one whose reply is sent while it grows.
 pub(crate) const SLICE_NS: u64 = 250_000;
-
-/// Longest slice of a command whose reply is sent while it grows, nanoseconds: the client takes longer to read
-/// the reply than the server to make it.
 pub(crate) const STREAM_SLICE_NS: u64 = 50_000;
 
 /// Slices in a row, about a millisecond, after which the worker's processor is offered to other threads: a
