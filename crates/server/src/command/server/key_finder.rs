@@ -267,8 +267,8 @@ mod tests {
             ("migrate h 1  0 10 copy", Some(vec![3])),
             ("migrate h 1  0 10 keys", Some(vec![3])),
             ("migrate h 1  0 10 auth", Some(vec![3])),
-            ("migrate h 1  0 10 auth keys KEYS keys b", Some(vec![8, 9])),
-            ("migrate h 1  0 10 auth2 keys keys keys a", Some(vec![9])),
+            ("migrate h 1  0 10 auth keys KEYS keys b", Some(vec![9, 10])),
+            ("migrate h 1  0 10 auth2 keys keys keys a", Some(vec![10])),
             ("migrate h 1 k 0 10 keys a", None),
             ("migrate h 1", None),
         ] {
