@@ -338,7 +338,7 @@ pub(crate) const SNAPSHOT_READ_SHARE: u64 = 64;
 /// Bytes of a value from which DUMP makes its payload on a thread of its own.
 pub(crate) const DUMP_APART_BYTES: usize = 1 << 20;
 
-/// MIGRATEs, and commands on large sets, that may be under way. Each has a thread; further ones wait.
+/// MIGRATEs outside of transactions that may be under way. Each has a thread; further ones wait.
 pub(crate) const MIGRATIONS: usize = 64;
 
 /// Keys that a MIGRATE sends before it reads replies: all of these fit into the buffers of a socket.

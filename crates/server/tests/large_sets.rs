@@ -212,3 +212,43 @@ fn the_wait_for_large_sets_cannot_be_ended_by_others() {
             .contains(&format!("id={id} "))
     });
 }
+
+/// Many clients store large sets where there is no memory for all: some are refused when their value is made.
+/// It is dropped then, and others are not kept waiting.
+#[test]
+fn values_that_are_refused_are_dropped() {
+    const LIMIT: u64 = 48 << 20;
+    let limit = LIMIT.to_string();
+    let options = ["--maxmemory", &limit, "--maxmemory-policy", "noeviction"];
+    let server = Server::start(TWO, &options);
+    let mut client = server.client();
+    fill(&mut client, "one", 0..MEMBERS, false);
+    fill(&mut client, "other", MEMBERS..2 * MEMBERS, false);
+    std::thread::scope(|scope| {
+        for number in 0..16 {
+            let server = &server;
+            scope.spawn(move || {
+                let mut client = server.client();
+                for _ in 0..4 {
+                    client.ask(&format!("SUNIONSTORE to:{number} one other"));
+                }
+                // The connection stays until all have done the same.
+                client
+            });
+        }
+    });
+    let mut clients: Vec<Client> = (0..16).map(|_| server.client()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        let reply = client.ask(&format!("SUNIONSTORE to:{number} one other"));
+        let is_refused = matches!(&reply, Value::Error(text) if text.starts_with(b"OOM"));
+        assert!(
+            is_refused || reply == Value::Int(2 * MEMBERS as i64),
+            "{reply:?}"
+        );
+    }
+    let most = server.most_resident_bytes();
+    assert!(most < LIMIT * 2, "{} MiB", most >> 20);
+    client.ask("CONFIG SET maxmemory 0");
+    let len = Value::Int(2 * MEMBERS as i64);
+    assert_eq!(client.ask("SUNIONSTORE to one other"), len);
+}

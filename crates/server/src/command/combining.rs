@@ -14,9 +14,8 @@ use keyspace::{Detached, Key, New, reason};
 use super::deferred::do_apart;
 use super::park::Wait;
 use super::{Args, Context, Failure, Handled, Next};
-use crate::limits::MIGRATIONS;
 use crate::observe::notify::Event;
-use crate::observe::readings::{KeysRead, Underway};
+use crate::observe::readings::{KeysRead, Slot, Underway};
 use crate::request::Pieces;
 use crate::shared::Outcome;
 use crate::store::{Shard, Shards};
@@ -28,6 +27,9 @@ const COMBINE_APART: u64 = if cfg!(any(debug_assertions, feature = "faults")) {
 } else {
     50_000
 };
+/// Threads at work at a time, and what they have made and was not taken: its memory is nobody's. Further
+/// commands wait.
+const COMBINATIONS: usize = 2;
 /// How often a thread reads sets that change before they are read under their locks.
 const COMBINE_TRIES: u32 = 3;
 
@@ -54,7 +56,7 @@ pub(super) struct Made {
 /// A value that a thread makes for a command of the connection.
 pub(crate) struct Combining {
     request: Vec<Box<[u8]>>,
-    value: Receiver<Made>,
+    value: Receiver<(Made, Slot)>,
     reading: Underway,
     tries: u32,
 }
@@ -80,7 +82,7 @@ pub(super) fn store<C: Combination>(
     let mut made = None;
     if let Some(before) = before {
         match before.value.try_recv() {
-            Ok(value) => made = Some((value, before.reading)),
+            Ok((value, _)) => made = Some((value, before.reading)),
             Err(TryRecvError::Disconnected) => return Err(NOT_DONE),
             // CLIENT UNBLOCK, or the thread is a moment behind.
             Err(TryRecvError::Empty) => {
@@ -106,9 +108,9 @@ pub(super) fn store<C: Combination>(
             let is_large = combination.steps() >= COMBINE_APART;
             if is_large && context.may_wait() && tries < COMBINE_TRIES {
                 let readings = &context.store.observers.readings;
-                if readings.len() >= MIGRATIONS {
+                let Some(slot) = readings.slot(COMBINATIONS) else {
                     return Ok(Next::Retry);
-                }
+                };
                 let mut reading = KeysRead::of(context.store.db);
                 for &key in keys {
                     shards.of(key).observe(key, reason::READ);
@@ -116,7 +118,12 @@ pub(super) fn store<C: Combination>(
                 }
                 let reading = readings.begin(reading);
                 drop(shards);
-                return begin(context, args, (target, combination), (reading, tries + 1));
+                return begin(
+                    context,
+                    args,
+                    (target, combination, slot),
+                    (reading, tries + 1),
+                );
             }
             combination.make(target.bytes, Some((&mut shards, keys)))
         }
@@ -132,7 +139,7 @@ pub(super) fn store<C: Combination>(
 fn begin<C: Combination>(
     context: &mut Context<'_>,
     args: &Args<'_>,
-    (target, combination): (Key<'_>, C),
+    (target, combination, slot): (Key<'_>, C, Slot),
     (reading, tries): (Underway, u32),
 ) -> Handled {
     let (sender, value) = channel();
@@ -147,7 +154,7 @@ fn begin<C: Combination>(
             let made = combination.make(&name, None);
             drop(combination);
             // The connection may be gone.
-            let _ = sender.send(made);
+            let _ = sender.send((made, slot));
             server.unblock(&client, Outcome::TimeIsUp);
         }
     });
@@ -203,14 +210,12 @@ pub(super) fn answer(
     reply: impl FnOnce() -> Pieces + Send + 'static,
 ) -> Handled {
     let readings = &context.store.observers.readings;
-    if readings.len() >= MIGRATIONS {
+    let Some(slot) = readings.slot(COMBINATIONS) else {
         return Ok(Next::Retry);
-    }
-    // What it reads cannot change. So it has no keys.
-    let reading = readings.begin(KeysRead::of(context.store.db));
+    };
     do_apart(context, args, move || {
         let pieces = reply();
-        drop(reading);
+        drop(slot);
         Ok(pieces)
     })
 }

@@ -235,8 +235,7 @@ impl<'w> Window<'w> {
                 next = run_special(request, context, args, timer);
                 looked_at = number + 1 + stats.hot_keys.left();
                 if !matches!(next, Next::Fetch | Next::Retry) {
-                    // An unused received value is dropped.
-                    context.extras.received = None;
+                    drop_unused(context);
                 }
                 lane.stopped = has_ended(context);
                 runs_plainly = is_plain(context);
@@ -328,11 +327,18 @@ fn before<'c>(
         Prepared::Ready => None,
         Prepared::Failed(failure) => {
             context.refuse(&failure);
+            context.session.combining = None;
             Some(Next::Done)
         }
         Prepared::Fetch => Some(Next::Fetch),
         Prepared::Later => Some(Next::Retry),
     }
+}
+
+/// Drops the value that was received with a request that was refused, and what was made for it.
+fn drop_unused(context: &mut Context<'_>) {
+    context.extras.received = None;
+    context.session.combining = None;
 }
 
 /// Whether the connection ends.

@@ -16,7 +16,7 @@
 //! Not here: what is read, and what becomes of the keys.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use keyspace::{Change, Key};
 use parking_lot::RwLock;
@@ -27,6 +27,8 @@ use crate::names::ByHash;
 #[derive(Default)]
 pub(crate) struct Readings {
     running: RwLock<Vec<Arc<KeysRead>>>,
+    /// Slots that are taken.
+    slots: AtomicUsize,
 }
 
 impl Readings {
@@ -38,6 +40,12 @@ impl Readings {
             readings: self,
             reading,
         }
+    }
+
+    /// Takes one of `most` slots for commands that make something large. None: all are taken.
+    pub(crate) fn slot(&'static self, most: usize) -> Option<Slot> {
+        let slot = Slot(self);
+        (self.slots.fetch_add(1, Relaxed) < most).then_some(slot)
     }
 
     /// Number of running readings.
@@ -64,6 +72,15 @@ impl Readings {
             let flags = reading.keys.iter().map(|(_, is_changed)| is_changed);
             flags.for_each(|is_changed| is_changed.store(true, Relaxed));
         }
+    }
+}
+
+/// A slot that is taken. It is free when this is dropped.
+pub(crate) struct Slot(&'static Readings);
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.slots.fetch_sub(1, Relaxed);
     }
 }
 
