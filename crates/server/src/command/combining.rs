@@ -20,14 +20,14 @@ use crate::request::Pieces;
 use crate::shared::Outcome;
 use crate::store::{Shard, Shards};
 
-/// Items at which a command looks, from which on a thread does it: some milliseconds. Few where tests run,
-/// which have small sets.
+/// A command that looks at so many items, which takes some milliseconds, is done by a thread. Builds for
+/// tests have a small number here, because the sets of tests are small.
 const COMBINE_APART: u64 = if cfg!(any(debug_assertions, feature = "faults")) {
     8
 } else {
     50_000
 };
-/// Threads at work at a time, and what they have made and was not taken: its memory is nobody's. Further
+/// How many values may be in the making, or made and not yet stored. `maxmemory` does not count them. Further
 /// commands wait.
 const COMBINATIONS: usize = 2;
 /// How often a thread reads sets that change before they are read under their locks.
