@@ -21,6 +21,9 @@ const BUSY: &[&str] = &[
     "ERR another",
 ];
 
+/// For how long a disk is full.
+const FULL_SECONDS: &str = " 20";
+
 /// When files that nobody needs are gone.
 const FILES_GO_WITHIN: Duration = Duration::from_secs(15);
 
@@ -161,7 +164,10 @@ impl Runner {
         } else {
             Duration::from_secs(1)
         };
-        let answer = connection.ask(&format!("DEBUG DISK {word}"), wait);
+        // A full disk is not full for ever: requests that were being written wait for space, and may keep all
+        // others from running.
+        let lasts = if word == "full" { FULL_SECONDS } else { "" };
+        let answer = connection.ask(&format!("DEBUG DISK {word}{lasts}"), wait);
         if let Ok(Value::Error(error)) = &answer {
             let error = String::from_utf8_lossy(error);
             return Err(Find::new("trouble", format!("DEBUG DISK: {error}")));

@@ -95,6 +95,13 @@ impl Faulty {
         self.shared.trouble.store(trouble as u8, Ordering::Relaxed);
     }
 
+    /// Ends this trouble, if it is what is wrong.
+    pub fn end_trouble(&self, trouble: Trouble) {
+        let (now, none) = (trouble as u8, Trouble::None as u8);
+        let at = &self.shared.trouble;
+        let _ = at.compare_exchange(now, none, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     fn file(&self, path: &Path, file: Box<dyn File>) -> Box<dyn File> {
         let held = lock(&self.shared.held)
             .entry(path.to_owned())

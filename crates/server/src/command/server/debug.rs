@@ -33,7 +33,7 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         (2, b"digest") => return digest(context),
         (_, b"digest-value") => digest_values(context, args),
         #[cfg(any(debug_assertions, feature = "faults"))]
-        (3, b"disk") => return disk(context, args.get(2)),
+        (3 | 4, b"disk") => return disk(context, args),
         (3, b"error") => context.reply.error(args.get(2)),
         (3, b"log") => log(context, args),
         (3, b"offload") => return offload(context, args),
@@ -213,12 +213,17 @@ fn digest(context: &mut Context<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// Makes trouble with the disk that the log is on.
+/// Makes trouble with the disk that the log is on. Given seconds, it ends by itself: a record that is being
+/// written when the space ends waits for it with its shard, and then no request may be able to end it.
 #[cfg(any(debug_assertions, feature = "faults"))]
-fn disk(context: &mut Context<'_>, wanted: &[u8]) -> Handled {
+fn disk(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     use sys::file::Trouble;
 
-    let name = wanted.to_ascii_lowercase();
+    let name = args.get(2).to_ascii_lowercase();
+    let seconds = match args.len() {
+        4 => Some(number::parse_u64(args.get(3)).ok_or(failure::NOT_AN_INTEGER)?),
+        _ => None,
+    };
     let known = Trouble::ALL.iter();
     let found = known.clone().find(|(known, _)| known.as_bytes() == name);
     let Some((_, trouble)) = found else {
@@ -233,6 +238,14 @@ fn disk(context: &mut Context<'_>, wanted: &[u8]) -> Handled {
     if *trouble == Trouble::Volatile {
         // The power takes memory, too.
         persistence.forget_ring();
+    }
+    if let Some(seconds) = seconds {
+        let trouble = *trouble;
+        let spawned = std::thread::Builder::new().spawn(move || {
+            std::thread::sleep(Duration::from_secs(seconds));
+            persistence.disk.end_trouble(trouble);
+        });
+        spawned.map_err(|error| Failure::new(format!("ERR no thread ends it: {error}")))?;
     }
     context.reply.ok();
     Ok(Next::Done)
@@ -378,11 +391,11 @@ fn print_help(context: &mut Context<'_>) {
             "DIGEST-VALUE <key> [<key> ...]",
             "    Return a digest of the value of each key.",
             #[cfg(any(debug_assertions, feature = "faults"))]
-            "DISK <none|volatile|writes|syncs|full|taken>",
+            "DISK <none|volatile|writes|syncs|full|taken> [<seconds>]",
             #[cfg(any(debug_assertions, feature = "faults"))]
             "    Make trouble with the disk of the log: what is not synced goes with the process, writes or",
             #[cfg(any(debug_assertions, feature = "faults"))]
-            "    syncs fail, or there is no space (but what files have taken). NONE ends it.",
+            "    syncs fail, or there is no space (but what files have taken), for so long. NONE ends it.",
             "ERROR <text>",
             "    Answer an error with this text.",
             "LOADAOF",
