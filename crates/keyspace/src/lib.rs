@@ -24,6 +24,7 @@ mod keyspace;
 mod large;
 mod observe;
 mod pages;
+mod prefetch;
 mod reclaim;
 mod records;
 mod shard;

@@ -34,6 +34,7 @@ mod memory;
 mod migrate;
 mod names;
 mod offload;
+mod pipelines;
 mod pubsub;
 mod queues;
 mod service;

@@ -3,7 +3,7 @@
 //! Nothing here knows commands, keys, the log or the server. Reading order: [`cell`] is a name or a value,
 //! [`run`] packs items of one or two cells, [`kind`] gives items their order, `node` is the memory of one
 //! node, [`view`] reads a tree, [`clones`] keeps what clones see, [`tree`] changes it, [`log`] has the
-//! contents of its records.
+//! contents of its records. [`ahead`] loads what searches will need.
 //!
 //! # How a tree is logged
 //!
@@ -29,6 +29,7 @@
 //! 1 / garbage, uniform or skewed (3.00, 2.00, 1.50 at garbage of half, once and twice what lives;
 //! leaves of 1400, edits of 56 bytes).
 
+pub mod ahead;
 pub mod any;
 pub mod build;
 pub mod cell;

@@ -43,6 +43,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::run::{Run, RunMut};
+use crate::prefetch::{LINE, prefetch};
 
 /// Children of an inner node: with the header they take at most 2048 bytes.
 pub(super) const CHILDREN_MAX: usize = 63;
@@ -52,6 +53,8 @@ const FENCED: u32 = 1;
 const COLD: u32 = 2;
 const ROOM: u32 = !15;
 const FENCE_LEN: usize = 4;
+/// Cache lines of a leaf that are loaded before it is looked at, at most.
+const HEAD_LINES: usize = 4;
 
 #[repr(C, align(16))]
 struct Head {
@@ -365,6 +368,29 @@ impl Node {
         let count = self.used() / size_of::<Child>();
         // SAFETY: an inner node's used bytes are children, and the header keeps their alignment.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().add(1).cast(), count) }
+    }
+
+    /// Starts loading the header.
+    #[inline]
+    pub(super) fn ask_for_head(self) {
+        prefetch(self.0.as_ptr().cast());
+    }
+
+    /// Of an inner node, whose header is loaded: starts loading the children at which a search looks first.
+    #[inline]
+    pub(super) fn ask_for_children(self) {
+        let children = self.children();
+        for quarter in 1..4 {
+            prefetch((&raw const children[children.len() * quarter / 4]).cast());
+        }
+    }
+
+    /// Of a leaf of so many items: starts loading the header, and that of its run.
+    #[inline]
+    pub(super) fn ask_for_leaf(self, items: u64, flags: u8) {
+        let lines = (HEADER + Run::head_len(flags, items)).div_ceil(LINE);
+        let start: *const u8 = self.0.as_ptr().cast();
+        (0..lines.min(HEAD_LINES)).for_each(|line| prefetch(start.wrapping_add(line * LINE)));
     }
 
     /// Of an inner node: a child, to be changed.

@@ -30,12 +30,15 @@
 
 use super::kind::Scores;
 use super::node::class;
+use crate::prefetch::{LINE, prefetch};
 
 /// Entries of a bucket, on average.
 const MEAN: u64 = 96;
 /// Bits of a hash.
 const BITS: u32 = u32::BITS;
 const WORD: usize = size_of::<u32>();
+/// Entries before and behind the place where one is expected that are loaded with it: half a cache line.
+const NEAR: usize = LINE / WORD / 2;
 
 /// See the module.
 #[derive(Debug)]
@@ -107,6 +110,27 @@ impl Bucket {
         }
     }
 
+    /// About where a hash is, if hashes share so many bits here: they are spread evenly.
+    #[inline]
+    fn guess(&self, hash: u32, depth: u32) -> usize {
+        let part = u64::from(hash << depth);
+        ((part * self.len() as u64) >> BITS) as usize
+    }
+
+    /// The first entry whose hash is not below this one, which shares so many bits with all. A walk from
+    /// where it is expected takes a few steps, all in one or two cache lines.
+    #[inline]
+    fn lower(&self, hash: u32, depth: u32) -> usize {
+        let (hashes, mut at) = (self.hashes(), self.guess(hash, depth));
+        while at < hashes.len() && hashes[at] < hash {
+            at += 1;
+        }
+        while at > 0 && hashes[at - 1] >= hash {
+            at -= 1;
+        }
+        at
+    }
+
     fn bytes(&self) -> usize {
         match self.words.capacity() {
             0 => 0,
@@ -152,13 +176,13 @@ impl Bucket {
         }
     }
 
-    fn insert(&mut self, hash: u32, score: f64) {
+    fn insert(&mut self, (hash, depth): (u32, u32), score: f64) {
         if !self.is_wide && narrow(score).is_none() {
             self.widen();
         }
         let (len, width) = (self.len(), self.width());
         self.reserve(1 + width);
-        let index = self.hashes().partition_point(|&other| other < hash);
+        let index = self.lower(hash, depth);
         let before = self.words.len();
         self.words.resize(before + 1 + width, 0);
         // The scores behind it, those before it, the hashes behind it.
@@ -218,8 +242,8 @@ impl Bucket {
     }
 
     /// The entry of a hash and a score.
-    fn find(&self, hash: u32, score: f64) -> Option<usize> {
-        let from = self.hashes().partition_point(|&other| other < hash);
+    fn find(&self, (hash, depth): (u32, u32), score: f64) -> Option<usize> {
+        let from = self.lower(hash, depth);
         let equal = self.hashes()[from..]
             .iter()
             .take_while(|&&other| other == hash);
@@ -269,8 +293,8 @@ impl ScoreTable {
 
     /// Adds an entry.
     pub(super) fn insert(&mut self, hash: u32, score: f64) {
-        let (bucket, _) = self.place(hash);
-        self.edit(bucket, |bucket| bucket.insert(hash, score));
+        let (bucket, depth) = self.place(hash);
+        self.edit(bucket, |bucket| bucket.insert((hash, depth), score));
         self.len += 1;
         if self.len > MEAN * self.buckets.len() as u64 {
             self.split();
@@ -279,8 +303,8 @@ impl ScoreTable {
 
     /// Removes an entry of this hash and score, if there is one.
     pub(super) fn remove(&mut self, hash: u32, score: f64) {
-        let (bucket, _) = self.place(hash);
-        let Some(index) = self.buckets[bucket].find(hash, score) else {
+        let (bucket, depth) = self.place(hash);
+        let Some(index) = self.buckets[bucket].find((hash, depth), score) else {
             return;
         };
         self.edit(bucket, |bucket| bucket.remove(index));
@@ -292,10 +316,10 @@ impl ScoreTable {
 
     /// Gives an entry of this hash and score another score.
     pub(super) fn change(&mut self, hash: u32, score: f64, to: f64) {
-        let (bucket, _) = self.place(hash);
+        let (bucket, depth) = self.place(hash);
         let its = &mut self.buckets[bucket];
         if its.is_wide || narrow(to).is_some() {
-            if let Some(index) = its.find(hash, score) {
+            if let Some(index) = its.find((hash, depth), score) {
                 let at = its.len() + index * its.width();
                 its.put_score(at, to);
             }
@@ -340,11 +364,32 @@ impl ScoreTable {
         }
     }
 
+    /// Starts loading the head of the bucket of a hash.
+    #[inline]
+    pub(super) fn ask_for_bucket(&self, hash: u32) {
+        prefetch((&raw const self.buckets[self.place(hash).0]).cast());
+    }
+
+    /// Starts loading what is about where the entry of a hash is in its bucket: hashes are spread evenly.
+    #[inline]
+    pub(super) fn ask_for_entry(&self, hash: u32) {
+        let (bucket, depth) = self.place(hash);
+        let bucket = &self.buckets[bucket];
+        let (len, width) = (bucket.len(), bucket.width());
+        let near = bucket.guess(hash, depth).saturating_sub(NEAR);
+        let words = bucket.words.as_ptr();
+        for at in [near, near + 2 * NEAR] {
+            prefetch(words.wrapping_add(at).cast());
+            prefetch(words.wrapping_add(len + at * width).cast());
+        }
+    }
+
     /// The scores of a hash: those of its member, if there is one, and by chance of others.
     pub(super) fn scores(&self, hash: u32) -> impl Iterator<Item = f64> {
-        let bucket = &self.buckets[self.place(hash).0];
+        let (bucket, depth) = self.place(hash);
+        let bucket = &self.buckets[bucket];
         let hashes = bucket.hashes();
-        let from = hashes.partition_point(|&other| other < hash);
+        let from = bucket.lower(hash, depth);
         let equal = hashes[from..]
             .iter()
             .take_while(move |&&other| other == hash);
@@ -356,7 +401,7 @@ impl ScoreTable {
     pub(super) fn entries_from(&self, hash: u32, visit: &mut dyn FnMut(u32, f64)) -> u64 {
         let (bucket, depth) = self.place(hash);
         let its = &self.buckets[bucket];
-        let from = its.hashes().partition_point(|&other| other < hash);
+        let from = its.lower(hash, depth);
         for index in from..its.len() {
             visit(its.hashes()[index], its.score(index));
         }

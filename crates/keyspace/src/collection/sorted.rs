@@ -20,7 +20,7 @@ use crate::hash::Seed;
 pub struct SortedSet {
     pub(super) seed: Seed,
     tree: Tree<Scores>,
-    scores: ScoreTable,
+    pub(super) scores: ScoreTable,
 }
 
 /// The tree, to be read.
@@ -63,7 +63,8 @@ impl SortedSet {
         SortedSet { seed, tree, scores }
     }
 
-    fn hash(&self, member: Cell<'_>) -> u32 {
+    #[inline]
+    pub(super) fn hash(&self, member: Cell<'_>) -> u32 {
         hash_of(&self.seed, member)
     }
 
@@ -83,30 +84,43 @@ impl SortedSet {
 
     /// Gives a member a score.
     pub fn set(&mut self, item: &Item<'_>) -> Put {
-        let before = self.get(item.name).map(|found| score_of(&found));
-        self.set_after(item, before)
+        match self.change(item.name, |_| Some(score_of(item))) {
+            Some((Some(_), _)) => Put::Replaced,
+            _ => Put::Added,
+        }
     }
 
-    /// The same; `before` is the score that it has, if it is there.
-    pub fn set_after(&mut self, item: &Item<'_>, before: Option<f64>) -> Put {
-        let hash = self.hash(item.name);
-        let to = plain(score_of(item));
-        match before {
-            None => self.scores.insert(hash, to),
-            Some(score) if score == to => {}
-            Some(score) => {
-                self.scores.change(hash, plain(score), to);
-                let mut scratch = [0; 8];
-                let old = scored(item.name, score, &mut scratch);
-                self.tree.change_order(&old, item);
-                return Put::Replaced;
+    /// Gives a member the score that `decide` says for the one that it has, if it says one. Returns both.
+    pub fn change(
+        &mut self,
+        member: Cell<'_>,
+        decide: impl FnOnce(Option<f64>) -> Option<f64>,
+    ) -> Option<(Option<f64>, f64)> {
+        let hash = self.hash(member);
+        let view = self.tree.view();
+        let mut scores = self.scores.scores(hash);
+        let found = scores.find_map(|score| {
+            let place = view.place(&scored(member, score, &mut [0; 8]))?;
+            Some((score, place))
+        });
+        drop(scores);
+        let before = found.as_ref().map(|(score, _)| *score);
+        let after = decide(before)?;
+        let mut scratch = [0; 8];
+        let item = scored(member, after, &mut scratch);
+        match found {
+            None => {
+                self.scores.insert(hash, plain(after));
+                self.tree.set(&item);
+            }
+            Some((score, (path, index))) => {
+                if score != after {
+                    self.scores.change(hash, plain(score), plain(after));
+                }
+                self.tree.move_item(path, index, &item);
             }
         }
-        self.tree.set(item);
-        match before {
-            None => Put::Added,
-            Some(_) => Put::Replaced,
-        }
+        Some((before, after))
     }
 
     /// Removes a member; whether it was there.

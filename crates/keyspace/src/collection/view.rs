@@ -223,6 +223,17 @@ impl<'t, K: LeafKind> View<'t, K> {
         self.locate(leaf.run(), item, &edge).1
     }
 
+    /// Where the item with this item's name, and order key, is: the way to its leaf, and its index there.
+    #[inline]
+    pub(super) fn place(&self, item: &Item<'_>) -> Option<(Path, usize)> {
+        let mut scratch = [0; DECIMAL_MAX];
+        let edge = Edge::of(self.kind, item, &mut scratch);
+        let path = self.seek(&edge);
+        path.leaf().set_used();
+        let (index, found) = self.locate(path.leaf().run(), item, &edge);
+        found.map(|_| (path, index))
+    }
+
     /// The item of a name, where the order key follows from the name.
     #[inline]
     pub fn get(&self, name: Cell<'_>) -> Option<Item<'t>> {

@@ -9,6 +9,7 @@ use crate::bucket::{Bucket, SLOTS};
 use crate::hash::Place;
 use crate::heap::ALIGN;
 use crate::pages::{discard, map, unmap};
+use crate::prefetch::prefetch;
 
 /// Buckets a search may look at: the home and those behind it.
 pub(super) const REACH: usize = 8;
@@ -235,27 +236,6 @@ impl Tables {
             }
         }
     }
-}
-
-/// Starts loading the cache line at `address`, which may be any number.
-#[inline]
-pub(super) fn prefetch(address: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint and does not fault, whatever the address.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: as above; PRFM changes no register and no memory.
-    unsafe {
-        std::arch::asm!(
-            "prfm pldl1keep, [{0}]",
-            in(reg) address,
-            options(nostack, preserves_flags, readonly)
-        );
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let _ = address;
 }
 
 /// A table that was replaced, waiting for those who may look at it.

@@ -2,10 +2,11 @@
 //! table.
 
 use super::lookup::{Index, Slot};
-use super::table::{REACH, TAG_LOW, Table, prefetch};
+use super::table::{REACH, TAG_LOW, Table};
 use crate::bucket::{Bucket, SLOTS, SlotBits};
 use crate::entry::Entry;
 use crate::hash::Place;
+use crate::prefetch::prefetch;
 
 /// Which entries may go when memory is short.
 #[derive(Clone, Copy, PartialEq, Eq)]

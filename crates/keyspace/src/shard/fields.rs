@@ -17,6 +17,7 @@ use crate::collection::cell::Cell;
 use crate::collection::items::{AnyItems, HashRef, ItemsRef, SetRef};
 use crate::collection::kind::{Fields, LeafKind, Members, Scores};
 use crate::collection::run::{BARE, EXPIRING, Item, Run, RunMut};
+use crate::collection::sorted::scored;
 use crate::collection::sorted_ref::SortedRef;
 use crate::collection::tree::Put;
 use crate::entry::{Entry, Form, Kind, NewValue, Stored, Type};
@@ -274,16 +275,24 @@ impl EntryMut<'_, '_> {
         true
     }
 
-    /// Gives a member of a sorted set a score; `before` is the one that it has, if it is there.
+    /// Gives a member of a sorted set the score that `decide` says for the one that it has, if it says one.
+    /// Returns both.
     ///
     /// # Panics
     /// It is no sorted set, or in the log alone.
-    pub fn set_score(&mut self, item: &Item<'_>, before: Option<f64>) -> Put {
+    pub fn change_score(
+        &mut self,
+        member: Cell<'_>,
+        decide: impl FnOnce(Option<f64>) -> Option<f64>,
+    ) -> Option<(Option<f64>, f64)> {
         if !self.entry().is_tree() {
-            return self.set_item(item);
+            let before = self.sorted().score(member);
+            let after = decide(before)?;
+            self.set_item(&scored(member, after, &mut [0; 8]));
+            return Some((before, after));
         }
         self.edit_tree(|tree| match tree {
-            Collection::SortedSet(set) => set.set_after(item, before),
+            Collection::SortedSet(set) => set.change(member, decide),
             _ => unreachable!("it is a sorted set"),
         })
     }
@@ -291,7 +300,7 @@ impl EntryMut<'_, '_> {
     /// Removes a member of a sorted set that has this score; whether it was there.
     ///
     /// # Panics
-    /// As [`EntryMut::set_score`].
+    /// As [`EntryMut::change_score`].
     pub fn take_member(&mut self, item: &Item<'_>) -> bool {
         if !self.entry().is_tree() {
             return self.remove_item(item.name);

@@ -2,8 +2,8 @@
 //!
 //! A *lane* is one connection's part of the group. Parsing goes through the lanes in order and stops when a
 //! *window* of requests is full; the window runs; parsing goes on where it stopped. While a window is parsed,
-//! the bucket of every key is prefetched; when it is full, a second sweep prefetches the entries. Nothing
-//! here allocates once the vectors have grown.
+//! the bucket of every key is prefetched; when it is full, a second sweep prefetches the entries, and a third
+//! the items of large collections ([`super::ahead`]). Nothing here allocates once the vectors have grown.
 
 use keyspace::{INLINE_VALUE_MAX, LargeValue};
 use resp::reply::{Protocol, Writer};
@@ -11,6 +11,7 @@ use resp::request::{Outcome, ProtocolError, Span, parse};
 
 use crate::command::run::Request;
 use crate::limits::{BACKLOG_STOP_BYTES, OUTPUT_KEEP_BYTES, PREFETCH_KEYS, WINDOW};
+use crate::net::ahead::{FarCollections, Window};
 use crate::net::worker::Parsing;
 
 /// Where a lane's bytes are.
@@ -157,6 +158,7 @@ pub(crate) struct Batch {
     pub(crate) requests: Vec<Request>,
     pub(crate) spans: Vec<Span>,
     pub(crate) hashes: Vec<u64>,
+    far: FarCollections,
 }
 
 impl Batch {
@@ -199,6 +201,13 @@ impl Batch {
             }
         }
         self.prefetch_entries(around);
+        let window = Window {
+            requests: &self.requests,
+            spans: &self.spans,
+            hashes: &self.hashes,
+            lanes: &self.lanes,
+        };
+        self.far.prefetch(window, around);
         !self.requests.is_empty() || self.at > self.window_from
     }
 

@@ -32,6 +32,13 @@ impl Connections {
     }
 
     #[inline]
+    pub(crate) fn get(&self, token: u64) -> Option<&Connection> {
+        let slot = self.slots.get(token as u32 as usize)?;
+        let is_its = u64::from(slot.generation) == token >> 32;
+        slot.connection.as_deref().filter(|_| is_its)
+    }
+
+    #[inline]
     pub(crate) fn get_mut(&mut self, token: u64) -> Option<&mut Connection> {
         let slot = self.slots.get_mut(token as u32 as usize)?;
         if u64::from(slot.generation) == token >> 32 {

@@ -6,6 +6,7 @@
 //! for what others do ([`waits`]), for a command that takes long ([`work`]), or for the disk
 //! ([`durability`]).
 
+mod ahead;
 pub(crate) mod batch;
 pub(crate) mod connection;
 mod connections;

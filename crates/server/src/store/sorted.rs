@@ -7,6 +7,7 @@ use keyspace::{Form, Key, SortedRef};
 
 use super::Shard;
 use super::items::{Items, ItemsEdit};
+use crate::config::Packed;
 use crate::request::Failure;
 
 /// An entry of a locked shard that is a sorted set.
@@ -55,30 +56,31 @@ impl SortedSetEdit<'_, '_> {
         self.entry.inner.sorted()
     }
 
-    /// Gives a member a score. `before`: the score that it has, if it is there.
+    /// Gives a member the score that `decide` says for the one that it has, if it says one.
     ///
     /// A score says where the log has a member. So it is told of the one that is gone, too.
-    pub(crate) fn put(&mut self, member: Cell<'_>, before: Option<f64>, score: f64) {
-        let (mut scratch, mut old) = ([0; 8], [0; 8]);
-        let score = match score == 0.0 && self.stays_packed(member, before.is_none()) {
-            true => 0.0,
-            false => score,
+    pub(crate) fn change(
+        &mut self,
+        member: Cell<'_>,
+        decide: impl FnOnce(Option<f64>) -> Option<f64>,
+    ) {
+        let (form, len) = (self.entry.inner.value_type().form, self.sorted().len());
+        let packed = self.packed;
+        let changed = self.entry.inner.change_score(member, |before| {
+            let is_packed = |len| form == Form::Whole && stays_packed(packed, len, member);
+            match decide(before)? {
+                0.0 if is_packed(len + u64::from(before.is_none())) => Some(0.0),
+                score => Some(score),
+            }
+        });
+        let Some((before, score)) = changed else {
+            return;
         };
-        let item = scored(member, score, &mut scratch);
-        self.entry.inner.set_score(&item, before);
+        let (mut scratch, mut old) = ([0; 8], [0; 8]);
         if let (Some(edits), Some(before)) = (&mut self.log.edits, before) {
             edits.take(&scored(member, before, &mut old));
         }
-        self.note_set(&item);
-    }
-
-    /// Whether Redis would hold the set packed with this member. There it has no -0.
-    #[cold]
-    fn stays_packed(&self, member: Cell<'_>, is_new: bool) -> bool {
-        let form = self.entry.inner.value_type().form;
-        let len = self.sorted().len() + u64::from(is_new);
-        let (entries, value) = (self.packed.entries as u64, self.packed.value);
-        form == Form::Whole && len <= entries && member.text_len() <= value
+        self.note_set(&scored(member, score, &mut scratch));
     }
 
     /// Removes a member that has this score.
@@ -92,4 +94,10 @@ impl SortedSetEdit<'_, '_> {
             }
         }
     }
+}
+
+/// Whether Redis would hold a set of so many members packed, with this one. There it has no -0.
+#[cold]
+fn stays_packed(packed: Packed, len: u64, member: Cell<'_>) -> bool {
+    len <= packed.entries as u64 && member.text_len() <= packed.value
 }

@@ -182,23 +182,22 @@ impl RunMut<'_> {
         }
     }
 
-    /// Finds the offsets of the groups behind `group` anew.
-    fn find_offsets(&mut self, group: usize) {
+    /// Finds the offsets of the groups behind `group` anew, which has got an item of so many bytes. Each
+    /// begins with the last item of the one before: the walks there do not wait for each other.
+    fn find_offsets(&mut self, group: usize, size: usize) {
         let run = self.run();
         if run.flags() & BARE != 0 {
             return;
         }
-        let groups = run.count().div_ceil(GROUP);
-        let items_at = run.items_at();
-        let Some(mut at) = (group < groups).then(|| items_at + run.offset(group)) else {
-            return;
-        };
-        for next in group + 1..groups {
+        let (groups, items_at) = (run.count().div_ceil(GROUP), run.items_at());
+        for next in (group + 1..groups).rev() {
             let run = self.run();
-            for _ in 0..GROUP {
-                at = run.item_end(at);
-            }
-            self.set_offset(next, at - items_at);
+            let first = items_at + run.offset(next - 1);
+            let last = match next - 1 == group {
+                true => (0..GROUP).fold(first, |at, _| run.item_end(at)),
+                false => (1..GROUP).fold(first + size, |at, _| run.item_end(at)),
+            };
+            self.set_offset(next, last - items_at);
         }
     }
 
@@ -247,7 +246,7 @@ impl RunMut<'_> {
             self.bytes[tag_at(flags, index)] = tag(item.name);
         }
         if index < count {
-            self.find_offsets(group);
+            self.find_offsets(group, item.size());
             if index == 0 {
                 self.count_down(1);
             }

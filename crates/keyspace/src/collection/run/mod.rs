@@ -34,6 +34,7 @@
 //!
 //! Invariants: all that [`Run::check`] checks.
 
+mod ahead;
 mod buffer;
 mod check;
 mod deque;

@@ -414,6 +414,16 @@ impl<'a> Run<'a> {
         None
     }
 
+    /// The first item with a tag, where there are tags.
+    #[inline]
+    pub(super) fn first_hit(self, tag: u8) -> Option<usize> {
+        let wanted = LOW_BITS * u64::from(tag);
+        (0..self.count().div_ceil(GROUP)).find_map(|group| {
+            let hits = zero_bytes(self.tags(group) ^ wanted);
+            (hits != 0).then(|| group * GROUP + hits.trailing_zeros() as usize / 8)
+        })
+    }
+
     /// [`Run::lookup`] where there are no tags.
     fn walk_to(self, name: Cell<'_>) -> Option<(usize, Item<'a>)> {
         if self.is_of_integers() {

@@ -29,8 +29,19 @@ impl<'a> Run<'a> {
         if self.flags() & (BARE | DEQUE | INTEGERS) != 0 {
             return self.walk(0, count, self.items_at(), is_before);
         }
-        // The first item of a group is found without a walk.
-        let (mut low, mut high) = (0, count.div_ceil(GROUP));
+        let low = self.groups_before(&is_before);
+        let Some(group) = low.checked_sub(1) else {
+            return 0;
+        };
+        let second = self.item_end(self.items_at() + self.offset(group));
+        self.walk(group * GROUP + 1, count.min(low * GROUP), second, is_before)
+    }
+
+    /// How many groups begin before a place, where there are groups. The first item of a group is found
+    /// without a walk.
+    #[inline]
+    pub(super) fn groups_before(self, is_before: impl Fn(usize) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.count().div_ceil(GROUP));
         let items_at = self.items_at();
         while low < high {
             let middle = (low + high) / 2;
@@ -39,11 +50,7 @@ impl<'a> Run<'a> {
                 false => high = middle,
             }
         }
-        let Some(group) = low.checked_sub(1) else {
-            return 0;
-        };
-        let second = self.item_end(items_at + self.offset(group));
-        self.walk(group * GROUP + 1, count.min(low * GROUP), second, is_before)
+        low
     }
 
     /// The first item of those from `from` to `end`, the first of which begins at `at`, that is not before a

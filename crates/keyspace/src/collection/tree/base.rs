@@ -164,6 +164,13 @@ impl<K: LeafKind> Tree<K> {
         }
     }
 
+    /// Whether there is a clone.
+    #[inline]
+    pub(super) fn is_shared_at_all(&self) -> bool {
+        let clones = self.clones.as_ref();
+        clones.is_some_and(|clones| clones.newest() > 0)
+    }
+
     pub(super) fn new_leaf(&mut self, fence: &[u8], room: usize) -> Node {
         let node = Node::leaf(fence, K::FLAGS, room, self.version);
         self.bytes += node.bytes();

@@ -141,23 +141,25 @@ impl<K: LeafKind> Tree<K> {
         }
     }
 
-    /// Puts an item in the place of another that is there and has the same name, and gives it its own place.
+    /// Puts an item in the place of the one at an index of a path's leaf, which has the same name, and gives
+    /// it its own place. Leaves are sorted.
     ///
     /// Where both places are in one leaf, one item of it moves.
-    pub fn change_order(&mut self, old: &Item<'_>, new: &Item<'_>) {
-        let (mut scratch, mut other) = ([0; DECIMAL_MAX], [0; DECIMAL_MAX]);
-        let (from, to) = (
-            Edge::of(&self.kind, old, &mut scratch),
-            Edge::of(&self.kind, new, &mut other),
-        );
-        let view = self.view();
-        let mut path = view.seek(&from);
-        let run = path.leaf().run();
-        let (index, found) = view.locate(run, old, &from);
-        let growth = found.and_then(|_| run.growth(new, Some(index)));
+    pub(in crate::collection) fn move_item(
+        &mut self,
+        mut path: Path,
+        index: usize,
+        new: &Item<'_>,
+    ) {
+        let mut scratch = [0; DECIMAL_MAX];
+        let to = Edge::of(&self.kind, new, &mut scratch);
+        let mut to_path = self.view().seek(&to);
+        let (leaf, run) = (path.leaf(), to_path.leaf().run());
+        let is_near = to_path.leaf() == leaf;
+        let growth = run.growth(new, is_near.then_some(index));
         let len = growth.map(|growth| run.filled().saturating_add_signed(growth));
         match len.filter(|&len| len <= self.leaf_max()) {
-            Some(len) if view.seek(&to).leaf() == path.leaf() && K::IS_SORTED => {
+            Some(len) if is_near => {
                 let place = lower(&self.kind, run, &to);
                 let is_shorter = len < run.filled();
                 self.own_inner(&mut path);
@@ -167,10 +169,14 @@ impl<K: LeafKind> Tree<K> {
                     self.slim(&mut path);
                 }
             }
+            // Neither a split nor a copy makes the other path one of the past.
+            Some(_) if !self.is_shared_at_all() => {
+                let place = lower(&self.kind, run, &to);
+                self.put(&mut to_path, place, false, new);
+                self.take_out(&mut path, index);
+            }
             _ => {
-                if found.is_some() {
-                    self.take_out(&mut path, index);
-                }
+                self.take_out(&mut path, index);
                 self.set(new);
             }
         }

@@ -2,9 +2,11 @@
 
 use fastrand::Rng;
 use keyspace::collection::Base;
+use keyspace::collection::ahead::Goes;
 use keyspace::collection::any::Collection;
 use keyspace::collection::cell::Cell;
 use keyspace::{Key, Kind, ListRef};
+use resp::number::parse_f64;
 
 use crate::command::cursor;
 use crate::command::items::chance;
@@ -42,10 +44,46 @@ pub(crate) enum ItemsNeeded {
     Scan,
     /// Those in leaves of which this shows the records. The last argument says whether the command can read
     /// leaves itself as it comes to them.
-    By(fn(&Args<'_>, &Collection, bool) -> Vec<Base>),
+    By(LeavesOf),
+    /// The same; mostly they are those of members that arguments name, as of [`ItemsNeeded::Named`]. The
+    /// argument before one is the score that it gets, or that its score grows by.
+    Scored {
+        from: usize,
+        step: usize,
+        adds: bool,
+        records: LeavesOf,
+    },
     /// The same of a list, with the limits within which Redis packs it.
     Elements(LeavesOfList),
 }
+
+impl ItemsNeeded {
+    /// The first argument that names an item, and the step to the next, of a command that looks for items by
+    /// their names.
+    pub(crate) fn names(self) -> Option<(usize, usize)> {
+        match self {
+            ItemsNeeded::Named { from, step } | ItemsNeeded::Scored { from, step, .. } => {
+                Some((from, step))
+            }
+            _ => None,
+        }
+    }
+
+    /// Where the item goes that is named at an index; `argument` gives an argument.
+    pub(crate) fn goes<'a>(self, at: usize, argument: impl Fn(usize) -> &'a [u8]) -> Goes {
+        match self {
+            ItemsNeeded::Scored { adds, .. } => match parse_f64(argument(at - 1)) {
+                Some(score) if adds => Goes::By(score),
+                Some(score) => Goes::To(score),
+                None => Goes::Nowhere,
+            },
+            _ => Goes::Nowhere,
+        }
+    }
+}
+
+/// The records of the leaves that a command needs.
+pub(crate) type LeavesOf = fn(&Args<'_>, &Collection, bool) -> Vec<Base>;
 
 /// The records of the leaves of a list that a command needs.
 pub(crate) type LeavesOfList = fn(&Args<'_>, ListRef<'_>, bool, Packed) -> Vec<Base>;
@@ -143,7 +181,9 @@ impl Needs<'_> {
                 let records = names.filter_map(|at| tree.cold_record(Cell::of(args.get(at))));
                 each_once(records.collect())
             }
-            ItemsNeeded::By(records) => each_once(records(args, tree, self.walks(tree))),
+            ItemsNeeded::By(records) | ItemsNeeded::Scored { records, .. } => {
+                each_once(records(args, tree, self.walks(tree)))
+            }
             ItemsNeeded::Elements(records) => ListRef::of(tree).map_or(Vec::new(), |elements| {
                 let packed = Packed::list(self.settings);
                 each_once(records(args, elements, self.walks(tree), packed))
@@ -177,7 +217,10 @@ impl Needs<'_> {
             ItemsNeeded::All => self.of.have(tree.kind()),
             ItemsNeeded::Any => self.of.have(tree.kind()) && matches!(self.walks, Walks::No),
             ItemsNeeded::Walked => self.of.have(tree.kind()) && !self.walks(tree),
-            ItemsNeeded::Drawn(_) | ItemsNeeded::By(_) | ItemsNeeded::Elements(_) => {
+            ItemsNeeded::Drawn(_)
+            | ItemsNeeded::By(_)
+            | ItemsNeeded::Scored { .. }
+            | ItemsNeeded::Elements(_) => {
                 let records = self.up_to(usize::MAX, tree).into_iter();
                 return records.map(|base| base.share as usize).sum();
             }

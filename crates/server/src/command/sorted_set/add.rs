@@ -92,12 +92,25 @@ fn put(
     member: Cell<'_>,
     score: f64,
 ) -> Result<(Done, f64), Failure> {
-    let Some(before) = edit.sorted().score(member) else {
-        if options.only_present {
-            return Ok((Done::Left, score));
+    let mut decided = Ok((Done::Left, score));
+    edit.change(member, |before| {
+        decided = decide(options, before, score);
+        match decided {
+            Ok((Done::Added | Done::Changed, after)) => Some(after),
+            Ok((Done::Same | Done::Left, _)) | Err(_) => None,
         }
-        edit.put(member, None, score);
-        return Ok((Done::Added, score));
+    });
+    decided
+}
+
+/// What becomes of a member that has a score, or is not there; and the score that it has then.
+fn decide(options: ScoreOptions, before: Option<f64>, score: f64) -> Result<(Done, f64), Failure> {
+    let Some(before) = before else {
+        let done = match options.only_present {
+            true => Done::Left,
+            false => Done::Added,
+        };
+        return Ok((done, score));
     };
     if options.only_new {
         return Ok((Done::Left, before));
@@ -109,11 +122,10 @@ fn put(
     if options.only_less && after >= before || options.only_greater && after <= before {
         return Ok((Done::Left, before));
     }
-    if after == before {
-        return Ok((Done::Same, before));
+    match after == before {
+        true => Ok((Done::Same, before)),
+        false => Ok((Done::Changed, after)),
     }
-    edit.put(member, Some(before), after);
-    Ok((Done::Changed, after))
 }
 
 fn score(args: &Args<'_>, at: usize) -> Result<f64, Failure> {

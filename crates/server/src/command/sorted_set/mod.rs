@@ -85,7 +85,12 @@ pub(crate) const COMMANDS: &[Spec] = &[
             ("3.0.2", "Takes `XX`, `NX`, `CH` and `INCR`."),
             ("6.2.0", "Takes `GT` and `LT`."),
         ],
-        items: ItemsNeeded::By(add::leaves_of_zadd),
+        items: ItemsNeeded::Scored {
+            from: 3,
+            step: 2,
+            adds: false,
+            records: add::leaves_of_zadd,
+        },
         handler: add::zadd,
         ..READS
     },
@@ -101,7 +106,12 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::of("increment", ArgKind::Integer),
             Arg::of("member", ArgKind::String),
         ],
-        items: ItemsNeeded::By(add::leaves_of_zincrby),
+        items: ItemsNeeded::Scored {
+            from: 3,
+            step: 1,
+            adds: true,
+            records: add::leaves_of_zincrby,
+        },
         handler: add::zincrby,
         ..READS
     },
