@@ -11,7 +11,7 @@ use super::log::tiles::Tiles;
 use super::node::Base;
 use super::run::{Damage, Item, PAIRS, Run};
 use super::sorted::SortedSet;
-use super::tree::{End, LEAF_MAX, Put, Tree};
+use super::tree::{End, LEAF_MAX, Put, Tree, list_leaf_max};
 use super::view::lower;
 use crate::entry::Kind;
 use crate::hash::Seed;
@@ -194,7 +194,7 @@ impl Collection {
         Collection::new(kind, Seed::new(descriptor.seed), LEAF_MAX)
     }
 
-    /// A collection without items, whose leaves have up to `leaf_max` bytes.
+    /// A collection without items, whose leaves have up to `leaf_max` bytes, or those of a long list more.
     ///
     /// # Panics
     /// There are no trees of this kind.
@@ -203,7 +203,7 @@ impl Collection {
             Kind::Hash => Collection::Hash(Tree::new(Fields { seed }, leaf_max)),
             Kind::Set => Collection::Set(Tree::new(Members { seed }, leaf_max)),
             Kind::SortedSet => Collection::SortedSet(SortedSet::new(seed, leaf_max)),
-            Kind::List => Collection::List(Tree::new(Elements, leaf_max)),
+            Kind::List => Collection::List(Tree::new(Elements, list_leaf_max(leaf_max))),
             kind => unreachable!("there are no trees of kind {kind:?}"),
         }
     }
@@ -484,7 +484,7 @@ impl Pieces {
             Kind::Hash => Pieces::Hash(Tiles::new(Fields { seed }, leaf_max)),
             Kind::Set => Pieces::Set(Tiles::new(Members { seed }, leaf_max)),
             Kind::SortedSet => Pieces::SortedSet(Tiles::new(Scores, leaf_max), seed),
-            Kind::List => Pieces::List(Tiles::new(Elements, leaf_max)),
+            Kind::List => Pieces::List(Tiles::new(Elements, list_leaf_max(leaf_max))),
             kind => unreachable!("there are no trees of kind {kind:?}"),
         }
     }

@@ -14,6 +14,18 @@ use crate::collection::view::{Path, View};
 /// Bytes of a leaf's run, if nothing else is said.
 pub const LEAF_MAX: usize = 1984;
 
+/// The same of a list: no search by name walks over its leaves. With its header and one more offset such a
+/// leaf fills 4096 bytes.
+pub const LIST_LEAF_MAX: usize = 4062;
+
+/// The longest run of a list's leaf where other leaves have up to `leaf_max` bytes.
+pub(in crate::collection) fn list_leaf_max(leaf_max: usize) -> usize {
+    match leaf_max {
+        LEAF_MAX => LIST_LEAF_MAX,
+        shorter => shorter,
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Tree<K> {
@@ -46,7 +58,7 @@ pub struct Tree<K> {
 impl<K: LeafKind> Tree<K> {
     /// A tree without items, whose leaves have runs of up to `leaf_max` bytes.
     pub fn new(kind: K, leaf_max: usize) -> Tree<K> {
-        assert!((64..=LEAF_MAX).contains(&leaf_max));
+        assert!((64..=LIST_LEAF_MAX).contains(&leaf_max));
         let root = Node::leaf(b"", K::FLAGS, Run::EMPTY, 1);
         let bytes = root.bytes();
         Tree {

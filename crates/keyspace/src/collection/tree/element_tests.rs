@@ -1,6 +1,6 @@
 //! Elements of lists against vectors, and what a replay of their edits gives.
 
-use super::base::{LEAF_MAX, Tree};
+use super::base::{LEAF_MAX, LIST_LEAF_MAX, Tree};
 use crate::collection::cell::Cell;
 use crate::collection::clones::Frozen;
 use crate::collection::kind::Elements;
@@ -34,7 +34,7 @@ fn amend(tree: &mut Tree<Elements>, record: &NumberedEdits) {
 
 #[test]
 fn elements_are_like_a_vector() {
-    for leaf_max in [64, LEAF_MAX] {
+    for leaf_max in [64, LEAF_MAX, LIST_LEAF_MAX] {
         let mut random = fastrand::Rng::with_seed(leaf_max as u64);
         let mut tree = Tree::new(Elements, leaf_max);
         // What a replay gives.
@@ -119,7 +119,7 @@ fn elements_go_on_when_the_numbers_of_an_end_are_used_up() {
 #[test]
 fn a_queue_keeps_its_size() {
     let mut log = NumberedEdits::default();
-    let mut tree = Tree::new(Elements, LEAF_MAX);
+    let mut tree = Tree::new(Elements, LIST_LEAF_MAX);
     let elements = if cfg!(miri) { 500 } else { 10_000 };
     for element in 0..elements {
         tree.push(End::Front, Cell::Int(element), &mut log);
@@ -134,4 +134,32 @@ fn a_queue_keeps_its_size() {
     tree.verify();
     assert!(tree.bytes() < bytes * 3 / 2, "{} {bytes}", tree.bytes());
     assert_eq!(tree.height, height);
+}
+
+/// Bytes per element beyond the user's own, of lists of 10,000 elements of 14 bytes.
+#[test]
+fn a_list_is_small() {
+    let elements = if cfg!(miri) { 500 } else { 10_000 };
+    for (end, most) in [(End::Back, 1.75), (End::Front, 1.75)] {
+        let mut log = NumberedEdits::default();
+        let mut tree = Tree::new(Elements, LIST_LEAF_MAX);
+        for element in 0..elements {
+            let text = format!(
+                "{:08x}{element:06}",
+                (element * 2_654_435_761_u64) & 0xffff_ffff
+            );
+            tree.push(end, Cell::Bytes(text.as_bytes()), &mut log);
+        }
+        let each = tree.bytes() as f64 / elements as f64 - 14.0;
+        println!("{end:?}: {each:.2} bytes an element");
+        assert!(each <= most || cfg!(miri), "{each}");
+        // The leaves that a start makes of the records of these are no larger.
+        let copy = tree.copy();
+        assert!(
+            copy.bytes() <= tree.bytes(),
+            "{} {}",
+            copy.bytes(),
+            tree.bytes()
+        );
+    }
 }

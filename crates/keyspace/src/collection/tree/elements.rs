@@ -36,6 +36,10 @@ const SPARE_MORE: u64 = 64;
 /// Bytes of the run for which a leaf at an end of a list has room, with its second element.
 const END_ROOM: usize = 512;
 
+/// Elements that get other numbers are in leaves of at most one part in so many of the longest: to insert
+/// there once more costs less.
+const PARTS: usize = 2;
+
 /// The edge before an element.
 fn edge(number: u64) -> Edge<'static> {
     Edge::before(Elements::order_of(number))
@@ -353,7 +357,7 @@ impl<K: LeafKind> Tree<K> {
     fn number_again(&mut self, mut window: Window, log: &mut NumberedEdits) {
         let mut spare = SPARE;
         let (groups, from, room) = loop {
-            let groups = window.groups(K::FLAGS, self.leaf_max());
+            let groups = window.groups(K::FLAGS, self.leaf_max() / PARTS);
             // The outermost leaves have all numbers beyond.
             let from = match window.from {
                 0 => window.first.saturating_sub(BLOCK),

@@ -8,7 +8,7 @@
 //! ```text
 //!                 inner nodes: up to 63 children (order key, node, count)
 //!                /            |            \
-//!        leaf [0, k1)    leaf [k1, k2)    leaf [k2, ..)      runs of up to 1984 bytes
+//!        leaf [0, k1)    leaf [k1, k2)    leaf [k2, ..)      runs of up to 1984 bytes, of lists 4062
 //! ```
 //!
 //! Invariants ([`Tree::verify`] checks them):
@@ -73,7 +73,8 @@ mod tests;
 mod verify;
 
 pub use super::run::End;
-pub use base::{LEAF_MAX, Tree};
+pub(in crate::collection) use base::list_leaf_max;
+pub use base::{LEAF_MAX, LIST_LEAF_MAX, Tree};
 pub use build::{Leaf, LeafRow};
 pub use cold::Leaving;
 pub use edit::Put;
