@@ -59,6 +59,80 @@ fn a_large_list_is_told_as_it_was_while_it_changes() {
     }
 }
 
+/// LPOS of a large list finds elements where they were at one moment, and others are served meanwhile.
+#[test]
+fn a_large_list_is_searched_as_it_was_while_it_changes() {
+    const EVERY: usize = 1000;
+    let server = Server::start(LOGGED, &[]);
+    let (mut slow, mut other) = (server.client(), server.client());
+    for first in (0..ELEMENTS).step_by(EVERY) {
+        let words = ["RPUSH", "list", "x"].map(str::to_owned).into_iter();
+        let others = (first + 1..first + EVERY).map(|number| number.to_string());
+        let words: Vec<_> = words.chain(others).collect();
+        other.call(&words).expect("a reply");
+    }
+    let searches = ["COUNT 0", "COUNT 0 RANK -1", "COUNT 150 RANK 20"];
+    let (mut front, mut changed, mut rounds) = (0, 0, 0);
+    // Until the list has changed often between the replies of searches.
+    while changed < 20 {
+        for options in searches {
+            let request = format!("LPOS list x {options}");
+            let words: Vec<_> = request.split(' ').collect();
+            slow.send(&words).expect("it is sent");
+        }
+        slow.send(&["SET", "done", "yes"]).expect("it is sent");
+        let first = front;
+        while other.ask("EXISTS done") == Value::Int(0) {
+            assert!(matches!(other.ask("LPUSH list new"), Value::Int(_)));
+            front += 1;
+        }
+        let (mut shift, mut replies) = (first, Vec::new());
+        for _ in searches {
+            let reply = support::items(slow.read(PATIENCE).expect("a reply"));
+            let ranks = reply.into_iter().map(|rank| match rank {
+                Value::Int(rank) => rank as usize,
+                other => panic!("{other:?} is no rank"),
+            });
+            replies.push(ranks.collect::<Vec<_>>());
+        }
+        replies[1].reverse();
+        for (ranks, wanted) in replies.iter().zip([0..200, 0..200, 19..169]) {
+            let here = ranks[0] - wanted.start * EVERY;
+            assert!(
+                (shift..=front).contains(&here),
+                "{here} of {shift} to {front}"
+            );
+            changed += usize::from(here > shift);
+            shift = here;
+            assert!(
+                ranks
+                    .iter()
+                    .copied()
+                    .eq(wanted.map(|number| number * EVERY + here))
+            );
+        }
+        assert_eq!(slow.read(PATIENCE).expect("a reply").text(), "OK");
+        other.ask("DEL done");
+        rounds += 1;
+        assert!(rounds < 1000, "nobody is served while LPOS runs");
+    }
+    // In a transaction, too, and with what is no match.
+    slow.ask("MULTI");
+    slow.ask("LPOS list x RANK -1");
+    slow.ask("LPOS list nope");
+    let replies = support::items(slow.ask("EXEC"));
+    let last = ELEMENTS - EVERY + front;
+    assert_eq!(replies, [Value::Int(last as i64), Value::NullBulk]);
+    assert_eq!(slow.ask("LPOS list nope"), Value::NullBulk);
+    assert_eq!(
+        slow.ask("LPOS list x MAXLEN 1"),
+        match front {
+            0 => Value::Int(0),
+            _ => Value::NullBulk,
+        }
+    );
+}
+
 #[test]
 fn a_queue_of_any_length_is_there_again_after_a_kill() {
     let mut server = Server::start(LOGGED, &[]);

@@ -63,6 +63,18 @@ impl<'e> ListRef<'e> {
         }
     }
 
+    /// The run that has the element of a rank, which is there, and its index.
+    #[inline]
+    fn run_at(self, rank: u64) -> (Run<'e>, usize) {
+        match self {
+            ItemsRef::Run(run) => (run, rank as usize),
+            ItemsRef::Tree(view) => {
+                let (path, index) = view.seek_rank(rank);
+                (view.run_of(path.leaf()), index)
+            }
+        }
+    }
+
     /// Shows the elements from a rank on, to before that of `end`, as many as are in one leaf. Returns the
     /// rank of the next.
     pub fn visit_leaf(self, from: u64, end: u64, mut visit: impl FnMut(Cell<'e>)) -> u64 {
@@ -70,19 +82,33 @@ impl<'e> ListRef<'e> {
         if from >= end {
             return end;
         }
-        let (run, index) = match self {
-            ItemsRef::Run(run) => (run, from as usize),
-            ItemsRef::Tree(view) => {
-                let (path, index) = view.seek_rank(from);
-                (view.run_of(path.leaf()), index)
-            }
-        };
+        let (run, index) = self.run_at(from);
         let count = (run.count() - index).min((end - from) as usize);
         run.singles(index, count, |element| {
             visit(element);
             true
         });
         from + count as u64
+    }
+
+    /// Shows the element of a rank, which is there, and those behind it in the same leaf, as long as `visit`
+    /// says so.
+    #[inline]
+    pub fn search_leaf(self, rank: u64, visit: impl FnMut(Cell<'e>) -> bool) {
+        let (run, index) = self.run_at(rank);
+        run.singles(index, run.count() - index, visit);
+    }
+
+    /// Shows the element of a rank, which is there, and those before it in the same leaf, as long as `visit`
+    /// says so.
+    pub fn search_leaf_back(self, rank: u64, mut visit: impl FnMut(Cell<'e>) -> bool) {
+        let (run, index) = self.run_at(rank);
+        let mut before = Vec::with_capacity(index + 1);
+        run.singles(0, index + 1, |element| {
+            before.push(element);
+            true
+        });
+        before.into_iter().rev().all(&mut visit);
     }
 
     /// Shows the elements, the last first, as long as `visit` says so.

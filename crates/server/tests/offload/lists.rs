@@ -112,12 +112,28 @@ fn a_list_is_larger_than_memory() {
             .eq(100_000..101_000)
     );
     assert_is_told_as_it_was(&server, &mut client);
-    // There is no room for all of it at once.
-    for request in [
-        "LREM list 0 nope",
-        "LINSERT list BEFORE nope new",
-        "LPOS list nope",
+    // Leaves are read as a search comes to them.
+    assert_eq!(client.ask("LPOS list nope"), Value::NullBulk);
+    let middle = client.ask("LINDEX list 150000").text();
+    let there = Value::Int(150_000);
+    for (options, reply) in [
+        (&[][..], there.clone()),
+        (&["RANK", "-1"], there.clone()),
+        (&["MAXLEN", "150000"], Value::NullBulk),
+        (&["MAXLEN", "150001"], there.clone()),
+        (&["COUNT", "0"], Value::Array(vec![there])),
+        (&["RANK", "-2", "COUNT", "1"], Value::Array(Vec::new())),
     ] {
+        let request = [&["LPOS", "list", &middle], options].concat();
+        assert_eq!(
+            client.call(&request).expect("a reply"),
+            reply,
+            "{options:?}"
+        );
+    }
+    assert_within(&mut client);
+    // There is no room for all of it at once.
+    for request in ["LREM list 0 nope", "LINSERT list BEFORE nope new"] {
         let reply = client.ask(request).text();
         assert!(reply.starts_with("OOM "), "{request}: {reply}");
     }

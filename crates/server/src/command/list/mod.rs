@@ -252,6 +252,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
                 .optional(),
             Arg::of("len", ArgKind::Integer).token("MAXLEN").optional(),
         ],
+        items: ItemsNeeded::Walked,
         handler: read::lpos,
         ..READS
     },

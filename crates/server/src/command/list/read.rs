@@ -131,15 +131,20 @@ pub(super) fn lrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     }
 }
 
-/// What LPOS is asked for.
+/// What LPOS is asked for, and how far it has come.
 struct Search {
-    /// How many matches are left out, from which end.
+    /// How many more matches are left out, from which end.
     skipped: u64,
     is_backward: bool,
     /// How many matches are wanted, if any number is; else one.
     count: Option<u64>,
     /// How many elements are looked at.
     most: u64,
+    /// Elements that were looked at.
+    looked: u64,
+    /// Matches that were found, and the ranks of those that are not in the reply yet.
+    found: u64,
+    ranks: Vec<u64>,
 }
 
 impl Search {
@@ -177,40 +182,106 @@ impl Search {
             is_backward: rank < 0,
             count,
             most: if most == 0 { u64::MAX } else { most },
+            looked: 0,
+            found: 0,
+            ranks: Vec::new(),
         })
     }
 
-    /// The ranks of the matches.
-    fn find(&self, elements: ListRef<'_>, wanted: Cell<'_>) -> Vec<u64> {
+    /// The rank of the element that is looked at next; `None` behind the last.
+    #[inline]
+    fn next(&self, elements: ListRef<'_>) -> Option<u64> {
         let len = elements.len();
-        let most = match self.count {
+        let has_more = self.looked < len.min(self.most);
+        has_more.then(|| match self.is_backward {
+            true => len - 1 - self.looked,
+            false => self.looked,
+        })
+    }
+
+    /// Looks at the elements of one leaf. Returns whether there are more to look at.
+    #[inline]
+    fn step(&mut self, elements: ListRef<'_>, wanted: Cell<'_>) -> bool {
+        let Some(rank) = self.next(elements) else {
+            return false;
+        };
+        let matches = match self.count {
             None => 1,
             Some(0) => u64::MAX,
             Some(count) => count,
         };
-        let (mut found, mut skipped, mut looked) = (Vec::new(), 0, 0);
-        let mut visit = |element: Cell<'_>| {
-            if looked >= self.most {
-                return false;
-            }
+        let (len, is_backward, most) = (elements.len(), self.is_backward, self.most);
+        let (ranks, skipped, found) = (&mut self.ranks, &mut self.skipped, &mut self.found);
+        let mut looked = self.looked;
+        let visit = |element: Cell<'_>| {
             looked += 1;
             if element == wanted {
-                skipped += 1;
-                if skipped > self.skipped {
-                    found.push(if self.is_backward {
+                if *skipped > 0 {
+                    *skipped -= 1;
+                } else {
+                    *found += 1;
+                    ranks.push(if is_backward {
                         len - looked
                     } else {
                         looked - 1
                     });
                 }
             }
-            (found.len() as u64) < most
+            looked < most && *found < matches
         };
-        match self.is_backward {
-            true => elements.visit_back(&mut visit),
-            false => elements.visit(0, len, &mut visit),
+        match is_backward {
+            true => elements.search_leaf_back(rank, visit),
+            false => elements.search_leaf(rank, visit),
         }
-        found
+        self.looked = looked;
+        self.found < matches && self.next(elements).is_some()
+    }
+
+    fn cold(&self, elements: ListRef<'_>, leaves: usize) -> Vec<Base> {
+        let next = self.next(elements);
+        next.map_or(Vec::new(), |rank| {
+            elements.cold_from_rank(rank, leaves, self.is_backward)
+        })
+    }
+
+    /// Answers with the ranks that are not in the reply yet.
+    fn write(&mut self, writer: &mut Writer<'_>) {
+        self.ranks
+            .drain(..)
+            .for_each(|rank| writer.integer(rank as i64));
+    }
+
+    /// Answers with what comes before all ranks.
+    fn write_head(&self, writer: &mut Writer<'_>) {
+        match self.count {
+            None if self.found == 0 => writer.null(),
+            None => {}
+            Some(_) => writer.array(self.found as usize),
+        }
+    }
+}
+
+/// A search that goes on at a moment.
+struct Seeker {
+    search: Search,
+    wanted: Vec<u8>,
+}
+
+impl Look<Elements> for Seeker {
+    const STREAMS: bool = false;
+
+    fn step(&mut self, items: ItemsRef<'_, Elements>, writer: &mut Writer<'_>) -> bool {
+        let has_more = self.search.step(items, Cell::of(&self.wanted));
+        self.search.write(writer);
+        has_more
+    }
+
+    fn cold(&mut self, items: ItemsRef<'_, Elements>, ahead: Option<usize>) -> Vec<Base> {
+        self.search.cold(items, ahead.unwrap_or(1))
+    }
+
+    fn head(&self, writer: &mut Writer<'_>) {
+        self.search.write_head(writer);
     }
 }
 
@@ -220,26 +291,48 @@ const RANK_RANGE: Failure = Failure::of(
 
 /// `LPOS key element [RANK rank] [COUNT num-matches] [MAXLEN len]`
 pub(super) fn lpos(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let search = Search::parse(args)?;
-    let (key, wanted) = (args.key(1), cell(args, 2)?);
+    let mut search = Search::parse(args)?;
+    let (key, wanted, may_defer) = (args.key(1), cell(args, 2)?, context.may_defer());
     let mut shard = context.store.lock(key);
-    let list = shard.read_list(key)?;
-    if list.as_ref().is_some_and(Items::has_cold_leaves) {
-        return Ok(Next::Retry);
-    }
-    let reply = &mut context.reply;
-    let found = list.map_or(Vec::new(), |list| search.find(list.items(), wanted));
-    match search.count {
-        None => match found.first() {
-            Some(&rank) => reply.integer(rank as i64),
-            None => reply.null(),
-        },
-        Some(_) => {
-            reply.array(found.len());
-            found.iter().for_each(|&rank| reply.integer(rank as i64));
+    let mut found = shard.read_list(key)?;
+    let has_cold = found.as_ref().is_some_and(Items::has_cold_leaves);
+    let mut has_more = false;
+    if let Some(items) = found.as_ref().map(Items::items) {
+        let slice = Slice::if_any(may_defer);
+        loop {
+            if has_cold && !search.cold(items, 1).is_empty() {
+                has_more = true;
+                break;
+            }
+            has_more = search.step(items, wanted);
+            if !has_more || !slice.goes_on() {
+                break;
+            }
         }
     }
-    Ok(Next::Done)
+    if !has_more {
+        search.write_head(&mut context.reply);
+        search.write(&mut context.reply);
+        return Ok(Next::Done);
+    }
+    if !may_defer {
+        // Elements came or went since the leaves were found.
+        return Ok(Next::Retry);
+    }
+    let moment = found.as_mut().and_then(Items::moment);
+    drop(shard);
+    let at = context.reply.position();
+    let wanted = args.get(2).to_vec();
+    match moment {
+        Some(moment) => Ok(leave::<Elements>(
+            context,
+            args,
+            at,
+            moment,
+            Seeker { search, wanted },
+        )),
+        None => unreachable!("a small list takes no longer than a slice"),
+    }
 }
 
 /// The leaves that LINDEX needs.
