@@ -13,12 +13,13 @@
 //! What is found here is advice: it decides what is loaded, and nothing else.
 
 use super::any::Collection;
-use super::cell::{Cell, DECIMAL_MAX};
-use super::kind::{Edge, LeafKind, Scores};
+use super::cell::Cell;
+use super::kind::{LeafKind, Scores};
 use super::node::Node;
-use super::run::Item;
+use super::run::{Fraction, Item};
 use super::sorted::{SortedSet, scored};
 use super::tree::Tree;
+use super::view::part_before;
 
 /// Items whose searches go together.
 pub const AHEAD_MAX: usize = 64;
@@ -54,6 +55,19 @@ struct Search {
     node: Node,
     /// Which of the items.
     item: usize,
+    /// About how much of the node is before it.
+    part: Fraction,
+}
+
+impl Search {
+    fn new(root: Node) -> Search {
+        Search {
+            order: 0,
+            node: root,
+            item: 0,
+            part: Fraction::HALF,
+        }
+    }
 }
 
 impl Collection {
@@ -76,8 +90,7 @@ impl Collection {
 
 impl<K: LeafKind> Tree<K> {
     fn ask_for(&self, items: &[Sought<'_>]) {
-        let (order, node, item) = (0, self.view().root, 0);
-        let mut searches = [Search { order, node, item }; AHEAD_MAX];
+        let mut searches = [Search::new(self.view().root); AHEAD_MAX];
         let searches = &mut searches[..items.len()];
         for (number, search) in searches.iter_mut().enumerate() {
             search.order = self.kind.order(&Item::single(items[number].name));
@@ -100,11 +113,16 @@ impl<K: LeafKind> Tree<K> {
             for search in &mut *searches {
                 let children = search.node.children();
                 let behind = children.partition_point(|child| child.order <= search.order);
-                let child = &children[behind.saturating_sub(1)];
+                let taken = behind.saturating_sub(1);
+                let child = &children[taken];
                 search.node = child.node;
-                match depth + 1 == height {
-                    true => child.node.ask_for_leaf(child.count, K::FLAGS),
-                    false => child.node.ask_for_head(),
+                if depth + 1 < height {
+                    child.node.ask_for_head();
+                    continue;
+                }
+                child.node.ask_for_leaf(child.count, K::FLAGS);
+                if K::IS_SORTED {
+                    search.part = part_before(children, taken, search.order);
                 }
             }
         }
@@ -122,8 +140,7 @@ impl SortedSet {
         hashes
             .iter()
             .for_each(|hash| self.scores.ask_for_entry(*hash));
-        let (order, node, item) = (0, self.view().root, 0);
-        let mut searches = [Search { order, node, item }; 2 * AHEAD_MAX];
+        let mut searches = [Search::new(self.view().root); 2 * AHEAD_MAX];
         let mut count = 0;
         for (number, (hash, item)) in hashes.iter().zip(items).enumerate() {
             let before = self.scores.scores(*hash).next();
@@ -141,14 +158,8 @@ impl SortedSet {
         }
         let searches = &mut searches[..count];
         self.go_down(searches);
-        let leaves = || searches.iter().filter(|search| !search.node.is_cold());
-        leaves().for_each(|search| search.node.run().ask_for_middle());
-        for search in leaves() {
-            let mut text = [0; DECIMAL_MAX];
-            let (order, name) = (search.order, items[search.item].name.text(&mut text));
-            let edge = Edge { order, name };
-            let run = search.node.run();
-            run.ask_for_place(|at| Scores.is_before_at(run, at, &edge));
+        for search in searches.iter().filter(|search| !search.node.is_cold()) {
+            search.node.run().ask_for_part(search.part);
         }
     }
 }

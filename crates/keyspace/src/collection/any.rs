@@ -9,7 +9,7 @@ use super::log::ledger::{Descriptor, Logged};
 use super::log::numbered::NumberedEdits;
 use super::log::tiles::Tiles;
 use super::node::Base;
-use super::run::{Damage, Item, PAIRS, Run};
+use super::run::{Damage, Fraction, Item, PAIRS, Run};
 use super::sorted::SortedSet;
 use super::tree::{End, LEAF_MAX, Put, Tree, list_leaf_max};
 use super::view::lower;
@@ -77,7 +77,8 @@ pub(crate) fn place_in_run(kind: Kind, run: Run<'_>, item: &Item<'_>) -> usize {
     match kind {
         Kind::SortedSet => {
             let mut scratch = [0; DECIMAL_MAX];
-            lower(&Scores, run, &Edge::of(&Scores, item, &mut scratch))
+            let edge = Edge::of(&Scores, item, &mut scratch);
+            lower(&Scores, run, &edge, Fraction::HALF)
         }
         _ => run.count(),
     }

@@ -5,7 +5,7 @@ use super::cell::Cell;
 use super::items::ItemsRef;
 use super::kind::{Edge, Scores};
 use super::node::Base;
-use super::run::{Item, Run};
+use super::run::{Fraction, Item, Run};
 use super::sorted::{SortedSet, score_edges, score_of};
 use super::view::{View, lower};
 
@@ -104,7 +104,7 @@ impl<'e> SortedRef<'e> {
     /// How many members are before a place.
     pub fn count_before(self, bound: Bound<'_>) -> u64 {
         bound.with(|edge| match self {
-            SortedRef::Run(run) => lower(&Scores, run, edge) as u64,
+            SortedRef::Run(run) => lower(&Scores, run, edge, Fraction::HALF) as u64,
             SortedRef::Tree(tree) => tree.view().count_before(edge),
         })
     }

@@ -6,7 +6,7 @@ use super::cell::{Cell, DECIMAL_MAX};
 use super::kind::{Edge, LeafKind};
 use super::log::leaf::LeafRecord;
 use super::node::{Base, Child, Node};
-use super::run::{Damage, Item, Items, Run};
+use super::run::{Damage, Fraction, Item, Items, Run};
 use super::thawed::Thawed;
 use crate::large::LargeValue;
 
@@ -61,6 +61,19 @@ impl Path {
     fn take(&mut self, depth: usize, child: usize) {
         self.taken[depth] = child as u16;
         self.nodes[depth + 1] = self.nodes[depth].children()[child].node;
+    }
+
+    /// About how much of the leaf is before an edge, if its order keys are evenly spread.
+    #[inline]
+    pub(super) fn part_before(&self, edge: &Edge<'_>) -> Fraction {
+        let Some(above) = self.height.checked_sub(1) else {
+            return Fraction::HALF;
+        };
+        part_before(
+            self.nodes[above].children(),
+            usize::from(self.taken[above]),
+            edge.order,
+        )
     }
 
     /// Goes to the next leaf, or to the one before; whether there is one.
@@ -118,10 +131,21 @@ pub(super) fn covering(children: &[Child], height: usize, edge: &Edge<'_>) -> us
     (start + below).saturating_sub(1)
 }
 
-/// The first item of a sorted run that is not before an edge.
+/// About how much of a child is before an order key that is in it.
 #[inline]
-pub(super) fn lower<K: LeafKind>(kind: &K, run: Run<'_>, edge: &Edge<'_>) -> usize {
-    run.partition(|at| kind.is_before_at(run, at, edge))
+pub(super) fn part_before(children: &[Child], index: usize, order: u128) -> Fraction {
+    let from = children[index].order;
+    match children.get(index + 1) {
+        Some(next) => Fraction::of(order.saturating_sub(from), next.order.saturating_sub(from)),
+        None => Fraction::HALF,
+    }
+}
+
+/// The first item of a sorted run that is not before an edge. It is looked for from about `part` of the run
+/// on.
+#[inline]
+pub(super) fn lower<K: LeafKind>(kind: &K, run: Run<'_>, edge: &Edge<'_>, part: Fraction) -> usize {
+    run.partition(part, |at| kind.is_before_at(run, at, edge))
 }
 
 impl<'t, K: LeafKind> View<'t, K> {
@@ -195,17 +219,18 @@ impl<'t, K: LeafKind> View<'t, K> {
     #[inline]
     pub(super) fn locate(
         &self,
-        run: Run<'t>,
+        path: &Path,
         item: &Item<'_>,
         edge: &Edge<'_>,
     ) -> (usize, Option<Item<'t>>) {
+        let run = path.leaf().run();
         if !K::IS_SORTED {
             return match run.lookup(item.name) {
                 Some((index, found)) => (index, Some(found)),
                 None => (run.count(), None),
             };
         }
-        let index = lower(self.kind, run, edge);
+        let index = lower(self.kind, run, edge, path.part_before(edge));
         let found = run.get(index);
         (
             index,
@@ -218,9 +243,9 @@ impl<'t, K: LeafKind> View<'t, K> {
     pub fn find(&self, item: &Item<'_>) -> Option<Item<'t>> {
         let mut scratch = [0; DECIMAL_MAX];
         let edge = Edge::of(self.kind, item, &mut scratch);
-        let leaf = self.seek(&edge).leaf();
-        leaf.set_used();
-        self.locate(leaf.run(), item, &edge).1
+        let path = self.seek(&edge);
+        path.leaf().set_used();
+        self.locate(&path, item, &edge).1
     }
 
     /// Where the item with this item's name, and order key, is: the way to its leaf, and its index there.
@@ -230,7 +255,7 @@ impl<'t, K: LeafKind> View<'t, K> {
         let edge = Edge::of(self.kind, item, &mut scratch);
         let path = self.seek(&edge);
         path.leaf().set_used();
-        let (index, found) = self.locate(path.leaf().run(), item, &edge);
+        let (index, found) = self.locate(&path, item, &edge);
         found.map(|_| (path, index))
     }
 
@@ -245,7 +270,7 @@ impl<'t, K: LeafKind> View<'t, K> {
         let mut scratch = [0; DECIMAL_MAX];
         let edge = Edge::of(self.kind, item, &mut scratch);
         let path = self.seek(&edge);
-        let (index, found) = self.locate(path.leaf().run(), item, &edge);
+        let (index, found) = self.locate(&path, item, &edge);
         found.map(|_| before(&path) + index as u64)
     }
 
@@ -254,7 +279,7 @@ impl<'t, K: LeafKind> View<'t, K> {
         let path = self.seek(edge);
         let run = path.leaf().run();
         let inside = match K::IS_SORTED {
-            true => lower(self.kind, run, edge),
+            true => lower(self.kind, run, edge, path.part_before(edge)),
             false => run.iter().filter(|item| self.is_before(item, edge)).count(),
         };
         before(&path) + inside as u64

@@ -1,9 +1,8 @@
 //! What a look for an item reads of a run, asked for before: see the module `ahead` above.
 
-use std::hint::select_unpredictable;
-
 use super::layout::{BARE, DEQUE, GROUP, INTEGERS, has_tags};
 use super::packed::{Run, tag};
+use super::sorted::Fraction;
 use crate::collection::cell::Cell;
 use crate::prefetch::{prefetch, prefetch_bytes};
 
@@ -41,37 +40,15 @@ impl Run<'_> {
         }
     }
 
-    fn has_groups(self) -> bool {
-        self.flags() & (BARE | DEQUE | INTEGERS) == 0 && !self.is_empty()
-    }
-
-    /// Asks for the items that a search in the order looks at first.
+    /// Asks for the items about a part of the run, among which a place in the order is expected.
     #[inline]
-    pub(in crate::collection) fn ask_for_middle(self) {
-        if !self.has_groups() {
+    pub(in crate::collection) fn ask_for_part(self, part: Fraction) {
+        if self.flags() & (BARE | DEQUE | INTEGERS) != 0 || self.is_empty() {
             return;
         }
-        let (groups, items_at) = (self.count().div_ceil(GROUP), self.items_at());
-        for quarter in 1..4 {
-            let at = items_at + self.offset(groups * quarter / 4);
-            prefetch(&raw const self.bytes[at]);
+        let group = self.group_about(part);
+        for near in group.saturating_sub(1)..self.count().div_ceil(GROUP).min(group + 2) {
+            self.ask_for_group(near, GROUP);
         }
-    }
-
-    /// Asks for the items among which a place in the order is.
-    #[inline]
-    pub(in crate::collection) fn ask_for_place(self, is_before: impl Fn(usize) -> bool) {
-        if !self.has_groups() {
-            return;
-        }
-        // No step waits for a guess about the one before: a wrong one would end what goes on beside it.
-        let (items_at, mut group, mut left) = (self.items_at(), 0, self.count().div_ceil(GROUP));
-        while left > 1 {
-            let half = left / 2;
-            let is_behind = is_before(items_at + self.offset(group + half));
-            group = select_unpredictable(is_behind, group + half, group);
-            left -= half;
-        }
-        self.ask_for_group(group, GROUP);
     }
 }

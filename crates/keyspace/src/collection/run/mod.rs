@@ -58,3 +58,4 @@ pub(in crate::collection) use layout::EXPIRY_LEN;
 pub use layout::{BARE, DEQUE, EXPIRING, INTEGERS, NUMBERED, PAIRS, TAGGED};
 pub(in crate::collection) use packed::Packed;
 pub use packed::{Item, Items, Run};
+pub(in crate::collection) use sorted::Fraction;

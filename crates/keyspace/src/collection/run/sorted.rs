@@ -4,6 +4,27 @@ use super::layout::{BARE, DEQUE, EXPIRY_LEN, GROUP, INTEGERS};
 use super::packed::{Item, Run};
 use crate::collection::cell::{self, Cell};
 
+/// A part of a run, below one.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::collection) struct Fraction(u16);
+
+impl Fraction {
+    const BITS: u32 = u16::BITS;
+    pub(in crate::collection) const HALF: Fraction = Fraction(1 << (Fraction::BITS - 1));
+
+    /// So much of all.
+    #[inline]
+    pub(in crate::collection) fn of(some: u128, all: u128) -> Fraction {
+        // The upper bits decide.
+        let shift = all.leading_zeros();
+        if all == 0 || some >= all {
+            return Fraction(u16::MAX);
+        }
+        let upper = |number: u128| ((number << shift) >> (u128::BITS - 32)) as u64;
+        Fraction(((upper(some) << Fraction::BITS) / (upper(all) + 1)) as u16)
+    }
+}
+
 impl<'a> Run<'a> {
     /// Gives out so many items from an index on, where items have cells. A look at each is all that it takes.
     #[inline]
@@ -24,12 +45,16 @@ impl<'a> Run<'a> {
     /// How many items are before a place, where items have cells and are in order. `is_before` says it of the
     /// item that begins at a place.
     #[inline]
-    pub(in crate::collection) fn partition(self, is_before: impl Fn(usize) -> bool) -> usize {
+    pub(in crate::collection) fn partition(
+        self,
+        part: Fraction,
+        is_before: impl Fn(usize) -> bool,
+    ) -> usize {
         let count = self.count();
         if self.flags() & (BARE | DEQUE | INTEGERS) != 0 {
             return self.walk(0, count, self.items_at(), is_before);
         }
-        let low = self.groups_before(&is_before);
+        let low = self.groups_before(part, &is_before);
         let Some(group) = low.checked_sub(1) else {
             return 0;
         };
@@ -37,20 +62,33 @@ impl<'a> Run<'a> {
         self.walk(group * GROUP + 1, count.min(low * GROUP), second, is_before)
     }
 
-    /// How many groups begin before a place, where there are groups. The first item of a group is found
-    /// without a walk.
+    /// How many groups begin before a place, where there are groups: the first item of one is found without a
+    /// walk. The search goes from the group that is expected in steps that double, then between two of them.
     #[inline]
-    pub(super) fn groups_before(self, is_before: impl Fn(usize) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.count().div_ceil(GROUP));
-        let items_at = self.items_at();
+    fn groups_before(self, part: Fraction, is_before: impl Fn(usize) -> bool) -> usize {
+        let (groups, items_at) = (self.count().div_ceil(GROUP), self.items_at());
+        let begins_before = |group| is_before(items_at + self.offset(group));
+        let (mut low, mut high, mut step) = (0, groups, 1);
+        let mut at = self.group_about(part);
         while low < high {
-            let middle = (low + high) / 2;
-            match is_before(items_at + self.offset(middle)) {
-                true => low = middle + 1,
-                false => high = middle,
+            match begins_before(at) {
+                true => low = at + 1,
+                false => high = at,
             }
+            at = match (low, high) {
+                (0, high) => high.saturating_sub(step),
+                (low, high) if high == groups => (low + step - 1).min(groups - 1),
+                (low, high) => (low + high) / 2,
+            };
+            step *= 2;
         }
         low
+    }
+
+    /// The group of the items about a part of the run.
+    #[inline]
+    pub(super) fn group_about(self, part: Fraction) -> usize {
+        (self.count().div_ceil(GROUP) * part.0 as usize) >> Fraction::BITS
     }
 
     /// The first item of those from `from` to `end`, the first of which begins at `at`, that is not before a

@@ -54,7 +54,7 @@ impl<K: LeafKind> Tree<K> {
         let edge = Edge::of(&self.kind, item, &mut scratch);
         let view = self.view();
         let mut path = view.seek(&edge);
-        let (index, found) = view.locate(path.leaf().run(), item, &edge);
+        let (index, found) = view.locate(&path, item, &edge);
         let is_replaced = found.is_some();
         self.put(&mut path, index, is_replaced, item);
         if is_replaced {
@@ -160,7 +160,7 @@ impl<K: LeafKind> Tree<K> {
         let len = growth.map(|growth| run.filled().saturating_add_signed(growth));
         match len.filter(|&len| len <= self.leaf_max()) {
             Some(len) if is_near => {
-                let place = lower(&self.kind, run, &to);
+                let place = lower(&self.kind, run, &to, to_path.part_before(&to));
                 let is_shorter = len < run.filled();
                 self.own_inner(&mut path);
                 let leaf = self.own_leaf(&mut path, len);
@@ -171,7 +171,7 @@ impl<K: LeafKind> Tree<K> {
             }
             // Neither a split nor a copy makes the other path one of the past.
             Some(_) if !self.is_shared_at_all() => {
-                let place = lower(&self.kind, run, &to);
+                let place = lower(&self.kind, run, &to, to_path.part_before(&to));
                 self.put(&mut to_path, place, false, new);
                 self.take_out(&mut path, index);
             }
@@ -188,7 +188,7 @@ impl<K: LeafKind> Tree<K> {
         let edge = Edge::of(&self.kind, item, &mut scratch);
         let view = self.view();
         let mut path = view.seek(&edge);
-        let (index, found) = view.locate(path.leaf().run(), item, &edge);
+        let (index, found) = view.locate(&path, item, &edge);
         let is_there = found.is_some();
         if is_there {
             self.take_out(&mut path, index);
