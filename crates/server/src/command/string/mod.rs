@@ -340,6 +340,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "8.4.0",
         summary: "Sets the values and the expiry of several keys, if none of them exists or all do",
         complexity: "O(N) for N keys",
+        tips: &[
+            "request_policy:multi_shard",
+            "response_policy:all_succeeded",
+        ],
         args: &[
             Arg::of("numkeys", ArgKind::Integer),
             Arg::block("data", &[KEY, VALUE]).multiple(),
