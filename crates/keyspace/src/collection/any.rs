@@ -516,12 +516,17 @@ impl Pieces {
         each!(Pieces, self, tiles => tiles.leaf(record, base, lost))
     }
 
-    /// Applies a record of edits.
+    /// Applies a record of edits. Changes of items may wait until [`Pieces::settle`].
     ///
     /// # Errors
     /// The record makes no sense.
     pub fn edit(&mut self, bytes: &[u8]) -> Result<(), Damage> {
         each!(Pieces, self, tiles => tiles.edit(bytes))
+    }
+
+    /// Applies the changes that wait.
+    pub fn settle(&mut self) {
+        each!(Pieces, self, tiles => tiles.settle());
     }
 
     /// Appends what rests on records to `lost`: the collection is not wanted.

@@ -52,6 +52,10 @@ pub trait Replayer: Sync {
     /// at a time. Nothing expires while a log is replayed: a later record may take an expiry back that has
     /// passed. `liveness` is told of every base record that is dead from here on.
     fn apply(&self, partition: usize, records: &[Replayed<'_>], liveness: &mut Liveness);
+
+    /// Called by each thread behind a piece, when it has no partition: what takes long is done here, and
+    /// keeps no other thread waiting.
+    fn rest(&self) {}
 }
 
 /// How to replay.
@@ -217,6 +221,7 @@ impl Replay<'_> {
             if !self.apply(&piece, &routes, &mut liveness) {
                 return;
             }
+            self.replayer.rest();
             self.done.fetch_add(piece.log_bytes, Ordering::Relaxed);
             passed();
         }

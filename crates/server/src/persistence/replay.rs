@@ -23,8 +23,9 @@ use parking_lot::Mutex;
 
 use super::amendments::{Amendments, Part, What};
 use super::sizes;
-use super::tree_replay::{TreeReplay, message};
+use super::tree_replay::{TreeReplay, message, waiting_bytes};
 use super::warming;
+use crate::config::Setting;
 use crate::limits::{BARREN_SKIPS, PACK_SHARE, PATCH_MIN_BYTES, REPLAY_FETCHES};
 use crate::persistence::Durable;
 use crate::persistence::journal::{Replaced, address_of, is_expiring, stored, type_of};
@@ -88,6 +89,7 @@ impl Loader {
     pub(super) fn new(server: &'static Durable, recovery: &Recovery) -> Loader {
         let bindings = recovery.bindings();
         let number = |id| bindings.number_of(DbId(id));
+        let limit = server.settings.int(Setting::MaxMemory);
         Loader {
             server,
             numbers: (0..=u16::MAX).map(number).collect(),
@@ -100,7 +102,7 @@ impl Loader {
             barren: AtomicUsize::new(0),
             reader: recovery.value_reader(),
             amendments: Amendments::default(),
-            trees: TreeReplay::default(),
+            trees: TreeReplay::new(waiting_bytes(limit.unsigned_abs())),
             fetches: AtomicUsize::new(0),
             has_left: AtomicBool::new(false),
             has_blobs: AtomicBool::new(false),
@@ -123,7 +125,8 @@ impl Loader {
     /// The log has data that this server can't hold, or lacks data.
     pub(super) fn finish(self) -> Result<Left, Unfinished> {
         let mut gone = Vec::new();
-        if self.problem.lock().is_none() {
+        let is_sound = self.problem.lock().is_none() && self.settle_instances();
+        if is_sound {
             self.amend_all();
             gone = self.fill_trees();
         }
@@ -444,6 +447,10 @@ fn amend(guard: &mut Guard<'_>, key: Key<'_>, part: &Part, bytes: &[u8]) -> Resu
 }
 
 impl Replayer for Loader {
+    fn rest(&self) {
+        self.apply_some_to_instances();
+    }
+
     fn hash(&self, record: &Record<'_>) -> u64 {
         // The records of an instance stay in their order, whatever thread applies them.
         match record.instance() {

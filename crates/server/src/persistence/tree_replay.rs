@@ -4,8 +4,14 @@
 //! So the key gets a tree without items, and the pieces wait here until the last record has been applied.
 //! Instances that no key names then are dropped: their key was removed, or the crash was between the leaves
 //! and the record of the key.
+//!
+//! The records of an instance wait in its *inbox*: to copy them there is all that is done while a thread has
+//! the instance's partition. Between two pieces of the log a thread applies what waits. Leaves it applies
+//! soon. Edits stay until those of all instances take too much memory, so that many of them are applied in
+//! one pass over the leaves of their instance; the instance whose records have waited longest is the first.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use ferrite_log::{Change, DbId, Lsn, Record, Tag};
 use keyspace::collection::Base;
@@ -19,6 +25,18 @@ use super::instances::leaf_share;
 
 /// Parts of the table, each with a lock.
 const PARTS: usize = 64;
+/// Bytes of memory for records that wait between two pieces, at most, and the part of `maxmemory` that they
+/// may take.
+const WAITING_BYTES: u64 = 64 << 20;
+const WAITING_SHARE: u64 = 16;
+
+/// Bytes of memory for records that wait, by `maxmemory`.
+pub(super) fn waiting_bytes(limit: u64) -> u64 {
+    match limit {
+        0 => WAITING_BYTES,
+        limit => (limit / WAITING_SHARE).min(WAITING_BYTES),
+    }
+}
 
 /// What the records of an instance have said so far.
 enum Found {
@@ -26,6 +44,37 @@ enum Found {
     /// A repair has cut records of it out.
     Gone,
 }
+
+/// A record that waits.
+#[derive(Clone, Copy)]
+pub(super) struct InInbox {
+    pub(super) lsn: Lsn,
+    pub(super) db: DbId,
+    pub(super) instance: u64,
+    pub(super) tag: Tag,
+    is_leaf: bool,
+    /// Bytes of its contents.
+    len: usize,
+}
+
+/// Records of an instance that wait, and their contents one behind the other.
+#[derive(Default)]
+struct Inbox {
+    records: Vec<InInbox>,
+    bytes: Vec<u8>,
+    has_leaf: bool,
+    /// Whether the instance is in the queue.
+    is_queued: bool,
+}
+
+impl Inbox {
+    fn memory(&self) -> usize {
+        self.bytes.len() + self.records.len() * size_of::<InInbox>()
+    }
+}
+
+/// Is told of a record that makes no sense.
+pub(super) type OnDamage<'d> = &'d mut dyn FnMut(InInbox, Damage);
 
 /// Key that names an instance. The key may have got another value later.
 pub(super) struct Claim {
@@ -49,23 +98,39 @@ pub(super) enum Rebuilt {
 /// See the module.
 pub(super) struct TreeReplay {
     found: [Mutex<HashMap<u64, Found>>; PARTS],
+    inboxes: [Mutex<HashMap<u64, Inbox>>; PARTS],
     claims: Mutex<Vec<Claim>>,
     lost: Mutex<Vec<Base>>,
-}
-
-impl Default for TreeReplay {
-    fn default() -> TreeReplay {
-        TreeReplay {
-            found: std::array::from_fn(|_| Mutex::default()),
-            claims: Mutex::default(),
-            lost: Mutex::default(),
-        }
-    }
+    /// Instances with records that wait, those that have waited longest first; and those with leaves that do.
+    /// Some of them have none any more.
+    queue: Mutex<VecDeque<u64>>,
+    with_leaves: Mutex<VecDeque<u64>>,
+    /// Bytes of memory of all records that wait, and how many there may be between two pieces.
+    waiting: AtomicUsize,
+    waiting_max: u64,
 }
 
 impl TreeReplay {
+    /// `waiting_max` are the bytes of memory of records that wait between two pieces, at most.
+    pub(super) fn new(waiting_max: u64) -> TreeReplay {
+        TreeReplay {
+            found: std::array::from_fn(|_| Mutex::default()),
+            inboxes: std::array::from_fn(|_| Mutex::default()),
+            claims: Mutex::default(),
+            lost: Mutex::default(),
+            queue: Mutex::default(),
+            with_leaves: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            waiting_max,
+        }
+    }
+
     fn part(&self, instance: u64) -> &Mutex<HashMap<u64, Found>> {
         &self.found[instance as usize % PARTS]
+    }
+
+    fn inbox(&self, instance: u64) -> &Mutex<HashMap<u64, Inbox>> {
+        &self.inboxes[instance as usize % PARTS]
     }
 
     /// Notes that a record of a key names an instance.
@@ -73,50 +138,112 @@ impl TreeReplay {
         self.claims.lock().push(claim);
     }
 
-    /// Applies a record of an instance, whose contents are `bytes`.
-    ///
-    /// # Errors
-    /// The contents make no sense.
-    pub(super) fn apply(
+    /// Takes a record of an instance, whose contents are `bytes`.
+    pub(super) fn put(&self, record: &Record<'_>, instance: u64, tag: Tag, bytes: &[u8]) {
+        let is_leaf = matches!(record.change, Change::Leaf { .. });
+        let mut part = self.inbox(instance).lock();
+        let inbox = part.entry(instance).or_default();
+        let before = inbox.memory();
+        if !std::mem::replace(&mut inbox.is_queued, true) {
+            self.queue.lock().push_back(instance);
+        }
+        if is_leaf && !inbox.has_leaf {
+            inbox.has_leaf = true;
+            self.with_leaves.lock().push_back(instance);
+        }
+        inbox.bytes.extend_from_slice(bytes);
+        inbox.records.push(InInbox {
+            lsn: record.lsn,
+            db: record.db,
+            instance,
+            tag,
+            is_leaf,
+            len: bytes.len(),
+        });
+        self.waiting.fetch_add(inbox.memory() - before, Relaxed);
+    }
+
+    /// Applies leaves that wait, and so many edits that the others do not take too much memory.
+    pub(super) fn apply_some(&self, keyspace: &Keyspace, damage: OnDamage<'_>) {
+        let next = |queue: &Mutex<VecDeque<u64>>| queue.lock().pop_front();
+        while let Some(instance) = next(&self.with_leaves) {
+            self.apply(keyspace, instance, true, damage);
+        }
+        while self.waiting.load(Relaxed) as u64 > self.waiting_max
+            && let Some(instance) = next(&self.queue)
+        {
+            self.apply(keyspace, instance, false, damage);
+        }
+    }
+
+    /// Applies all that waits. Several threads may do it together.
+    pub(super) fn apply_all(&self, keyspace: &Keyspace, damage: OnDamage<'_>) {
+        loop {
+            let Some(instance) = self.queue.lock().pop_front() else {
+                return;
+            };
+            self.apply(keyspace, instance, false, damage);
+        }
+    }
+
+    /// Applies what waits for an instance. `is_queued`: it is in the queue still.
+    fn apply(&self, keyspace: &Keyspace, instance: u64, is_queued: bool, damage: OnDamage<'_>) {
+        // This lock is the first: another thread that has later records waits for it.
+        let mut part = self.part(instance).lock();
+        let inbox = match self.inbox(instance).lock().get_mut(&instance) {
+            Some(inbox) => {
+                let is_queued = is_queued && inbox.is_queued;
+                let empty = Inbox {
+                    is_queued,
+                    ..Inbox::default()
+                };
+                std::mem::replace(inbox, empty)
+            }
+            None => return,
+        };
+        self.waiting.fetch_sub(inbox.memory(), Relaxed);
+        let mut rest = &inbox.bytes[..];
+        for &record in &inbox.records {
+            let (bytes, others) = rest.split_at(record.len);
+            rest = others;
+            let applied = match record.is_leaf {
+                true => self.apply_leaf(keyspace, &mut part, record, bytes),
+                false => apply_edit(&mut part, instance, bytes),
+            };
+            if let Err(problem) = applied {
+                damage(record, problem);
+            }
+        }
+        if let Some(Found::Pieces(pieces)) = part.get_mut(&instance) {
+            pieces.settle();
+        }
+    }
+
+    fn apply_leaf(
         &self,
         keyspace: &Keyspace,
-        record: &Record<'_>,
-        instance: u64,
+        part: &mut HashMap<u64, Found>,
+        record: InInbox,
         bytes: &[u8],
     ) -> Result<(), Damage> {
-        let mut part = self.part(instance).lock();
-        match record.change {
-            Change::Leaf { tag, .. } => {
-                let leaf = LeafRecord::read(bytes)?;
-                let found = part.entry(instance).or_insert_with(|| {
-                    let kind = Kind::from_bits(tag.kind).expect("the log knows the kind");
-                    Found::Pieces(keyspace.pieces(kind, leaf.seed))
-                });
-                let Found::Pieces(pieces) = found else {
-                    return Ok(());
-                };
-                let base = Base {
-                    at: record.lsn.get(),
-                    share: leaf_share(bytes.len()),
-                };
-                let mut lost = Vec::new();
-                let applied = pieces.leaf(&leaf, base, &mut lost);
-                if !lost.is_empty() {
-                    self.lost.lock().append(&mut lost);
-                }
-                applied
-            }
-            Change::Edit { .. } if bytes.is_empty() => {
-                part.insert(instance, Found::Gone);
-                Ok(())
-            }
-            Change::Edit { .. } => match part.get_mut(&instance) {
-                // The leaves that have its result follow, or nobody names the instance.
-                None | Some(Found::Gone) => Ok(()),
-                Some(Found::Pieces(pieces)) => pieces.edit(bytes),
-            },
-            _ => unreachable!("a record of an instance is a leaf or an edit"),
+        let leaf = LeafRecord::read(bytes)?;
+        let found = part.entry(record.instance).or_insert_with(|| {
+            let kind = Kind::from_bits(record.tag.kind).expect("the log knows the kind");
+            Found::Pieces(keyspace.pieces(kind, leaf.seed))
+        });
+        let Found::Pieces(pieces) = found else {
+            return Ok(());
+        };
+        let base = Base {
+            at: record.lsn.get(),
+            share: leaf_share(bytes.len()),
+        };
+        let mut lost = Vec::new();
+        let applied = pieces.leaf(&leaf, base, &mut lost);
+        if !lost.is_empty() {
+            self.lost.lock().append(&mut lost);
         }
+        applied
     }
 
     /// Takes the keys that name instances, in no order.
@@ -124,14 +251,16 @@ impl TreeReplay {
         std::mem::take(&mut *self.claims.lock())
     }
 
-    /// Takes the tree of an instance. All records have been applied.
+    /// Takes the tree of an instance. All records have been applied ([`TreeReplay::apply_all`]).
     pub(super) fn take(&self, instance: u64, seed: u64) -> Rebuilt {
         let found = self.part(instance).lock().remove(&instance);
         match found {
             None | Some(Found::Gone) => Rebuilt::Gone,
             Some(Found::Pieces(pieces)) if pieces.seed() != seed => Rebuilt::Lacking,
             Some(Found::Pieces(pieces)) => {
-                let whole = pieces.finish(&mut self.lost.lock());
+                let mut lost = Vec::new();
+                let whole = pieces.finish(&mut lost);
+                self.lost.lock().append(&mut lost);
                 whole.map_or(Rebuilt::Lacking, |tree| Rebuilt::Tree(Box::new(tree)))
             }
         }
@@ -151,10 +280,135 @@ impl TreeReplay {
     }
 }
 
+/// Applies a record of edits of an instance.
+fn apply_edit(part: &mut HashMap<u64, Found>, instance: u64, bytes: &[u8]) -> Result<(), Damage> {
+    if bytes.is_empty() {
+        part.insert(instance, Found::Gone);
+        return Ok(());
+    }
+    match part.get_mut(&instance) {
+        // The leaves that have its result follow, or nobody names the instance.
+        None | Some(Found::Gone) => Ok(()),
+        Some(Found::Pieces(pieces)) => pieces.edit(bytes),
+    }
+}
+
 /// The message about a record that makes no sense.
 pub(super) fn message(lsn: Lsn, damage: Damage) -> String {
     format!(
         "cannot load the log: the record at {lsn} has no changes of a collection ({damage:?}); \
          ferrite-server --repair-log deletes what cannot be read"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use ferrite_log::Value;
+    use keyspace::Options;
+    use keyspace::collection::cell::Cell;
+    use keyspace::collection::kind::{Edge, Fields, LeafKind};
+    use keyspace::collection::log::edits::Edits;
+    use keyspace::collection::run::{Item, Run};
+
+    use super::*;
+
+    const SEED: u64 = 9;
+
+    fn put(replay: &TreeReplay, at: u64, instance: u64, is_leaf: bool, bytes: &[u8]) {
+        let tag = Tag {
+            kind: Kind::Hash as u8,
+            is_tree: true,
+            ..Tag::default()
+        };
+        let value = Value::Bytes(bytes);
+        let record = Record {
+            lsn: Lsn::new(8 * at),
+            db: DbId(0),
+            key: &instance.to_le_bytes(),
+            change: match is_leaf {
+                true => Change::Leaf { tag, bytes: value },
+                false => Change::Edit { tag, bytes: value },
+            },
+        };
+        replay.put(&record, instance, tag, bytes);
+    }
+
+    fn keyspace() -> Keyspace {
+        Keyspace::new(&Options {
+            databases: 1,
+            workers: 1,
+            shards: 1,
+            seed: 7,
+            ticks: || 0,
+            charge: |_| (),
+        })
+    }
+
+    /// Hashes of which edits come in turns have their fields, and no more than allowed waits.
+    #[test]
+    fn records_wait_and_take_no_more_memory_than_they_may() {
+        let keyspace = keyspace();
+        for waiting_max in [0, 10_000, u64::MAX] {
+            let replay = TreeReplay::new(waiting_max);
+            let no_damage = &mut |_, damage| panic!("there is no damage: {damage:?}");
+            let mut bytes = Vec::new();
+            let leaf = LeafRecord {
+                seed: SEED,
+                from: Edge::default(),
+                to: None,
+                run: &Run::empty(Fields::FLAGS),
+            };
+            leaf.write(&mut bytes);
+            (1..=20).for_each(|instance| put(&replay, instance, instance, true, &bytes));
+            for round in 0..50 {
+                for instance in 1..=20 {
+                    let mut edits = Edits::default();
+                    for number in 0..20 {
+                        let name = Cell::Int(round * 10 + number);
+                        edits.set(&Item::pair(name, Cell::Int(round)));
+                    }
+                    put(&replay, 100, instance, false, edits.bytes());
+                }
+                replay.apply_some(&keyspace, no_damage);
+                assert!(replay.waiting.load(Relaxed) as u64 <= waiting_max);
+                assert!(replay.with_leaves.lock().is_empty());
+                assert!(replay.queue.lock().len() <= 20);
+            }
+            replay.apply_all(&keyspace, no_damage);
+            assert_eq!(replay.waiting.load(Relaxed), 0);
+            for instance in 1..=20 {
+                let Rebuilt::Tree(tree) = replay.take(instance, SEED) else {
+                    panic!("the tree is whole");
+                };
+                let Collection::Hash(tree) = *tree else {
+                    panic!("it is a hash");
+                };
+                tree.verify();
+                assert_eq!(tree.count(), 510);
+                for name in 0..510_i64 {
+                    let value = tree.view().get(Cell::Int(name)).and_then(|item| item.value);
+                    assert_eq!(value, Some(Cell::Int((name / 10).min(49))));
+                }
+            }
+        }
+    }
+
+    /// Damage is found with the record that has it, whenever that is applied.
+    #[test]
+    fn damage_names_its_record() {
+        let replay = TreeReplay::new(u64::MAX);
+        put(&replay, 600, 3, true, b"no leaf");
+        put(&replay, 700, 3, false, b"");
+        put(
+            &replay,
+            800,
+            4,
+            false,
+            b"no edits of a tree that is not there",
+        );
+        let mut found = Vec::new();
+        replay.apply_all(&keyspace(), &mut |record, _| found.push(record.lsn));
+        assert_eq!(found, [Lsn::new(8 * 600)]);
+        assert!(matches!(replay.take(3, SEED), Rebuilt::Gone));
+    }
 }

@@ -194,7 +194,25 @@ pub struct Read<'a> {
     last: Option<u64>,
 }
 
+/// What the first change in these bytes is about, which is not about elements: they were read before.
+pub(super) fn trusted_key(bytes: &[u8], has_values: bool) -> Item<'_> {
+    let has_value = has_values && matches!(bytes[0], SET | TAKE);
+    Item::decode(bytes, 1, has_value).0
+}
+
+/// Whether the first change in these bytes sets an item.
+#[inline]
+pub(super) fn is_set(bytes: &[u8]) -> bool {
+    bytes[0] == SET
+}
+
 impl<'a> Read<'a> {
+    /// Where the next change begins.
+    #[inline]
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
     fn cell(&mut self, is_name: bool) -> Result<Cell<'a>, Damage> {
         let (cell, end) = Cell::check(self.bytes, self.at, is_name).map_err(|_| Damage::Item)?;
         self.at = end;

@@ -1,7 +1,8 @@
 //! The contents of a tree's records in a log.
 //!
 //! Reading order: [`edits`] is a list of changes of items, [`numbered`] collects those of lists, [`leaf`]
-//! what a leaf record holds, [`tiles`] puts the records of a tree together again, [`ledger`] says which tree
+//! what a leaf record holds, [`tiles`] puts the records of a tree together again (`waiting` has the
+//! changes that are applied together), [`ledger`] says which tree
 //! of the log a tree in memory is.
 //!
 //! A *descriptor* is what the record of a key has in place of the value of a tree: the number of the
@@ -12,3 +13,6 @@ pub mod leaf;
 pub mod ledger;
 pub mod numbered;
 pub mod tiles;
+#[cfg(test)]
+mod tiles_tests;
+pub(in crate::collection) mod waiting;

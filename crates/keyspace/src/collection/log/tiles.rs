@@ -15,9 +15,13 @@ use crate::collection::cell::DECIMAL_MAX;
 use crate::collection::kind::{Edge, Elements, LeafKind};
 use crate::collection::log::edits::{self, Edit};
 use crate::collection::log::leaf::LeafRecord;
+use crate::collection::log::waiting::{Changes, Waiting};
 use crate::collection::node::Base;
-use crate::collection::run::{Damage, PAIRS};
-use crate::collection::tree::{Leaf, LeafRow, Tree};
+use crate::collection::run::{Damage, Item, PAIRS};
+use crate::collection::tree::{LeafRow, Tree};
+
+/// A tile with at most so many times as many items as changes is made anew.
+const MERGED_SHARE: u64 = 8;
 
 /// An edge that is kept. Ordered as edges are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,34 +79,27 @@ fn covering<'t, K>(
     to.is_none_or(|to| *edge < to.edge()).then_some(tile)
 }
 
-impl<K: LeafKind> Tile<K> {
-    /// Copies its leaves to a row of them.
-    fn append_to(&self, from: &Place, row: &mut LeafRow<K>) {
-        let (mut left, mut items) = (self.base.share, self.items.count());
-        let is_empty = items == 0;
-        let all = self.items.view().leaves(&Edge::default());
-        // A tile of several levels that has lost its lower part may begin with a leaf without items, which
-        // has no neighbour of the same parent. The leaf behind it may begin below the tile.
-        let wanted = all.filter(|leaf| leaf.run().count() > 0 || is_empty);
-        for (number, leaf) in wanted.enumerate() {
-            let count = leaf.run().count() as u64;
-            let share = match count >= items {
-                true => left,
-                false => (u64::from(left) * count / items) as u32,
-            };
-            left -= share;
-            items -= count.min(items);
-            row.push(&Leaf {
-                start: if number == 0 {
-                    from.edge()
-                } else {
-                    leaf.start()
-                },
-                run: leaf.run(),
-                base: Base { share, ..self.base },
-                is_whole: self.is_whole,
-            });
+impl<K: LeafKind + Clone> Tile<K> {
+    /// Applies changes of its items.
+    fn apply(&mut self, changes: Changes<'_>) {
+        self.is_whole = false;
+        if changes.len() as u64 * MERGED_SHARE >= self.items.count() {
+            return self.items.merge(changes);
         }
+        for &mark in changes.marks() {
+            apply(&mut self.items, &changes.change::<K>(mark));
+        }
+    }
+}
+
+/// Applies a change of an item.
+fn apply<K: LeafKind>(items: &mut Tree<K>, change: &Edit<'_>) {
+    match *change {
+        Edit::Set(item) => drop(items.set(&item)),
+        Edit::Remove(name) => drop(items.remove_name(name)),
+        Edit::Take(item) => drop(items.remove_item(&item)),
+        Edit::Reschedule(name, expiry) => drop(items.reschedule(name, expiry)),
+        Edit::Put(..) | Edit::Cut(..) | Edit::Insert(..) => {}
     }
 }
 
@@ -112,6 +109,8 @@ pub struct Tiles<K> {
     kind: K,
     leaf_max: usize,
     tiles: BTreeMap<Place, Tile<K>>,
+    /// Changes that came after all that the tiles have.
+    waiting: Waiting,
 }
 
 impl<K: LeafKind + Clone> Tiles<K> {
@@ -121,6 +120,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
             kind,
             leaf_max,
             tiles: BTreeMap::new(),
+            waiting: Waiting::default(),
         }
     }
 
@@ -139,6 +139,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
         base: Base,
         lost: &mut Vec<Base>,
     ) -> Result<(), Damage> {
+        self.settle();
         let to = record.to.as_ref();
         let run = self.kind.check_leaf(record.run, &record.from, to)?;
         self.clear(&record.from, to, lost);
@@ -222,39 +223,78 @@ impl<K: LeafKind + Clone> Tiles<K> {
         }
     }
 
-    /// Applies a record of edits.
+    /// Applies a record of edits. Changes of items may wait until [`Tiles::settle`].
     ///
     /// # Errors
     /// The record makes no sense. Edits before the place of the damage are applied.
     pub fn edit(&mut self, bytes: &[u8]) -> Result<(), Damage> {
+        if !self.waiting.has_room(bytes.len()) {
+            self.settle();
+        }
+        if K::IS_KEYED && self.waiting.has_room(bytes.len()) {
+            return self.waiting.add(&self.kind, bytes);
+        }
+        self.edit_singly(bytes)
+    }
+
+    /// Applies a record of edits, one after the other. Nothing waits.
+    pub(super) fn edit_singly(&mut self, bytes: &[u8]) -> Result<(), Damage> {
         for edit in edits::read(bytes, K::FLAGS & PAIRS != 0) {
             let edit = edit?;
-            if edit.key().is_some() != K::IS_KEYED {
-                return Err(Damage::Kind);
-            }
-            let Some(key) = edit.key() else {
-                self.edit_elements(edit)?;
-                continue;
-            };
-            let mut scratch = [0; DECIMAL_MAX];
-            let edge = Edge::of(&self.kind, &key, &mut scratch);
-            let Some(tile) = covering(&mut self.tiles, &edge) else {
-                continue;
-            };
-            tile.is_whole = false;
-            match edit {
-                Edit::Set(item) => drop(tile.items.set(&item)),
-                Edit::Remove(name) => drop(tile.items.remove_name(name)),
-                Edit::Take(item) => drop(tile.items.remove_item(&item)),
-                Edit::Reschedule(name, expiry) => drop(tile.items.reschedule(name, expiry)),
-                Edit::Put(..) | Edit::Cut(..) | Edit::Insert(..) => {}
+            match edit.key().filter(|_| K::IS_KEYED) {
+                Some(key) => self.edit_item(&key, &edit),
+                None => self.edit_elements(edit)?,
             }
         }
         Ok(())
     }
 
+    /// Applies an edit of an item to the tile that has it.
+    fn edit_item(&mut self, key: &Item<'_>, edit: &Edit<'_>) {
+        let mut scratch = [0; DECIMAL_MAX];
+        let edge = Edge::of(&self.kind, key, &mut scratch);
+        if let Some(tile) = covering(&mut self.tiles, &edge) {
+            tile.is_whole = false;
+            apply(&mut tile.items, edit);
+        }
+    }
+
+    /// Whether changes wait.
+    #[cfg(test)]
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Applies the changes that wait. They go to the tiles that were there when they came: before another
+    /// leaf makes a tile they are applied.
+    pub fn settle(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let mut rest = waiting.sorted(&self.kind);
+        while let Some(first) = rest.first::<K>() {
+            let mut scratch = [0; DECIMAL_MAX];
+            let edge = Edge::of(&self.kind, &first, &mut scratch);
+            let Some(tile) = covering(&mut self.tiles, &edge) else {
+                // The leaf record that has its result follows.
+                rest = rest.skip_one();
+                continue;
+            };
+            let (here, others) = match &tile.to {
+                None => (rest, rest.none()),
+                Some(to) => rest.split(&self.kind, &to.edge()),
+            };
+            tile.apply(here);
+            rest = others;
+        }
+    }
+
     /// Applies an edit of elements to the tiles that have them.
     fn edit_elements(&mut self, edit: Edit<'_>) -> Result<(), Damage> {
+        if K::IS_KEYED || edit.key().is_some() {
+            return Err(Damage::Kind);
+        }
         let Some((from, to)) = edit.numbers().filter(|(from, to)| from < to) else {
             return Ok(());
         };
@@ -284,6 +324,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
     /// The tree of all tiles; `None` if a range is missing. What nothing rests on any more is appended to
     /// `lost`.
     pub fn finish(mut self, lost: &mut Vec<Base>) -> Option<Tree<K>> {
+        self.settle();
         let mut at = Some(Place::default());
         for (from, tile) in &self.tiles {
             if at.as_ref() != Some(from) {
@@ -297,10 +338,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
         self.join_empty(lost);
         let mut row = LeafRow::new(self.kind.clone(), self.leaf_max);
         for (from, mut tile) in self.tiles {
-            if tile.is_whole && row.adopt(&from.edge(), &mut tile.items, tile.base) {
-                continue;
-            }
-            tile.append_to(&from, &mut row);
+            row.adopt(&from.edge(), &mut tile.items, tile.base, tile.is_whole);
         }
         Some(row.finish())
     }

@@ -92,6 +92,34 @@ impl<'a> Item<'a> {
         expiry + self.name.size() + self.value.map_or(0, Cell::size)
     }
 
+    /// The item at `at`, and where it ends. The bytes are known to be one.
+    #[inline]
+    pub(in crate::collection) fn decode(
+        bytes: &'a [u8],
+        at: usize,
+        has_value: bool,
+    ) -> (Item<'a>, usize) {
+        let (mut expiry, mut name_at) = (None, at);
+        if bytes[at] == cell::EXPIRY {
+            expiry = Some(expiry_at(bytes, at));
+            name_at += EXPIRY_LEN;
+        }
+        let (name, mut end) = Cell::decode(bytes, name_at);
+        let mut value = None;
+        if has_value {
+            let (cell, value_end) = Cell::decode(bytes, end);
+            (value, end) = (Some(cell), value_end);
+        }
+        (
+            Item {
+                name,
+                value,
+                expiry,
+            },
+            end,
+        )
+    }
+
     /// Writes it to the start of `into`.
     #[inline]
     pub(in crate::collection) fn encode(&self, into: &mut [u8]) {
@@ -136,6 +164,13 @@ impl<'a> Packed<'a> {
         Packed { item, bytes, tag }
     }
 
+    /// An item of these bytes, as far as another run needs to know it: its value is in the bytes alone.
+    #[inline]
+    pub(in crate::collection) fn of_bytes(bytes: &'a [u8]) -> Packed<'a> {
+        let (item, tag) = (Item::decode(bytes, 0, false).0, 0);
+        Packed { item, bytes, tag }
+    }
+
     /// Bytes that it takes where items have cells.
     #[inline]
     pub(in crate::collection) fn size(&self) -> usize {
@@ -147,7 +182,7 @@ impl<'a> Packed<'a> {
 
     /// Writes its cells to the start of `into`.
     #[inline]
-    pub(super) fn encode(&self, into: &mut [u8]) {
+    pub(in crate::collection) fn encode(&self, into: &mut [u8]) {
         match self.bytes {
             [] => self.item.encode(into),
             bytes => into[..bytes.len()].copy_from_slice(bytes),
@@ -171,6 +206,14 @@ pub(super) fn tag(name: Cell<'_>) -> u8 {
         Cell::Int(integer) => (integer as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
     };
     ((hash >> 56) as u8).max(1)
+}
+
+/// The expiry of the item at `at`, which has one.
+#[inline]
+fn expiry_at(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word[..EXPIRY_LEN - 1].copy_from_slice(&bytes[at + 1..at + EXPIRY_LEN]);
+    u64::from_le_bytes(word)
 }
 
 /// Marks every byte of `word` that is zero, and no other.
@@ -349,25 +392,7 @@ impl<'a> Run<'a> {
     /// The item at `at`, where items have cells.
     #[inline]
     pub(super) fn item_at(self, at: usize) -> (Item<'a>, usize) {
-        let (mut expiry, mut name_at) = (None, at);
-        if self.bytes[at] == cell::EXPIRY {
-            expiry = Some(self.expiry_at(at));
-            name_at += EXPIRY_LEN;
-        }
-        let (name, mut end) = Cell::decode(self.bytes, name_at);
-        let mut value = None;
-        if self.flags() & PAIRS != 0 {
-            let (cell, value_end) = Cell::decode(self.bytes, end);
-            (value, end) = (Some(cell), value_end);
-        }
-        (
-            Item {
-                name,
-                value,
-                expiry,
-            },
-            end,
-        )
+        Item::decode(self.bytes, at, self.flags() & PAIRS != 0)
     }
 
     /// The item at `at`, and where it ends, in a run of any flavour.
@@ -528,7 +553,7 @@ impl<'a> Run<'a> {
         let (mut first, mut at) = (None, self.items_at());
         while at < self.bytes.len() {
             if self.bytes[at] == cell::EXPIRY {
-                let expiry = self.expiry_at(at);
+                let expiry = expiry_at(self.bytes, at);
                 if first.is_none_or(|(earliest, _)| expiry < earliest) {
                     first = Some((expiry, at));
                 }
@@ -536,14 +561,6 @@ impl<'a> Run<'a> {
             at = self.item_end(at);
         }
         first
-    }
-
-    /// The expiry of the item at `at`, which has one.
-    #[inline]
-    fn expiry_at(self, at: usize) -> u64 {
-        let mut word = [0; 8];
-        word[..EXPIRY_LEN - 1].copy_from_slice(&self.bytes[at + 1..at + EXPIRY_LEN]);
-        u64::from_le_bytes(word)
     }
 }
 

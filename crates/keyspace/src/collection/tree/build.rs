@@ -1,6 +1,7 @@
 //! Trees of whole leaves, in one pass.
 
 use super::base::Tree;
+use super::shape::Shares;
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::node::{Base, CHILDREN_MAX, Child, Node};
 use crate::collection::run::{EXPIRING, Run};
@@ -46,15 +47,43 @@ impl<K: LeafKind> LeafRow<K> {
         self.link(node, leaf.start.order, leaf.base, leaf.is_whole);
     }
 
-    /// Puts the only leaf of a tree that nobody has cloned behind the others, without a copy of its items.
-    /// `base` is all that it is. Whether it can be done.
-    pub fn adopt(&mut self, start: &Edge<'_>, tree: &mut Tree<K>, base: Base) -> bool {
-        let leaf = tree.give_leaf(start.name);
-        leaf.map(|node| {
-            self.tree.bytes += node.bytes();
-            self.link(node, start.order, base, true);
-        })
-        .is_some()
+    /// Puts the leaves of a tree that nobody has cloned behind the others, without a copy of their items:
+    /// those that have items, or one without. The first begins at `start`. `base` is what all of them rest
+    /// on, and `is_whole` says whether that is all that they are.
+    pub fn adopt(&mut self, start: &Edge<'_>, tree: &mut Tree<K>, base: Base, is_whole: bool) {
+        let count = tree.count();
+        let mut shares = Shares::new(base, count as usize);
+        let mut start = Some(start);
+        for Child {
+            order,
+            node,
+            count: items,
+        } in tree.take_leaves()
+        {
+            if items == 0 && (count > 0 || start.is_none()) {
+                tree.give_up(node);
+                continue;
+            }
+            let base = shares.next(items as usize);
+            let order = start.map_or(order, |start| start.order);
+            match start.take().filter(|start| start.name != node.fence()) {
+                Some(&start) => {
+                    let run = node.run();
+                    self.push(&Leaf {
+                        start,
+                        run,
+                        base,
+                        is_whole,
+                    });
+                    tree.give_up(node);
+                }
+                None => {
+                    tree.bytes -= node.bytes();
+                    self.tree.bytes += node.bytes();
+                    self.link(node, order, base, is_whole);
+                }
+            }
+        }
     }
 
     fn link(&mut self, node: Node, order: u128, base: Base, is_whole: bool) {
@@ -104,15 +133,21 @@ impl<K: LeafKind> Tree<K> {
         row.finish()
     }
 
-    /// Gives its only leaf away, if it has this fence.
-    fn give_leaf(&mut self, fence: &[u8]) -> Option<Node> {
-        let is_only = self.height == 0 && !self.root.is_cold() && self.root.fence() == fence;
-        is_only.then(|| {
-            let empty = self.new_leaf(b"", Run::EMPTY);
-            self.bytes -= self.root.bytes();
-            self.count = 0;
-            std::mem::replace(&mut self.root, empty)
-        })
+    /// Takes all leaves out, in order, of a tree that nobody has cloned. Their bytes stay counted until they
+    /// come back, or go.
+    pub(super) fn take_leaves(&mut self) -> Vec<Child> {
+        let (order, node, count) = (0, self.root, self.count);
+        let mut level = vec![Child { order, node, count }];
+        for _ in 0..self.height {
+            let below = level.iter().flat_map(|inner| inner.node.children());
+            let below = below.copied().collect();
+            for inner in std::mem::replace(&mut level, below) {
+                self.give_up(inner.node);
+            }
+        }
+        self.root = self.new_leaf(b"", Run::EMPTY);
+        (self.height, self.count) = (0, 0);
+        level
     }
 
     /// Puts these leaves, in order, into a tree that has none.

@@ -1,5 +1,7 @@
 //! New leaves of given items.
 
+use std::marker::PhantomData;
+
 use super::base::Tree;
 use crate::collection::kind::LeafKind;
 use crate::collection::node::Node;
@@ -36,6 +38,52 @@ pub(super) fn leaf_size<K: LeafKind>(items: &[Packed<'_>]) -> usize {
         let bytes = items.iter().map(Packed::size).sum();
         Run::size_of(K::FLAGS, items.len(), bytes)
     })
+}
+
+/// A leaf in the making: the bytes of its items in either flavour. They come in order.
+pub(super) struct Size<K> {
+    pub(super) count: usize,
+    /// Those of cells and expiries.
+    pub(super) bytes: usize,
+    /// The first integer, while there is nothing else.
+    lowest: Option<i64>,
+    kind: PhantomData<K>,
+}
+
+impl<K> Default for Size<K> {
+    fn default() -> Size<K> {
+        Size {
+            count: 0,
+            bytes: 0,
+            lowest: None,
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<K: LeafKind> Size<K> {
+    /// Bytes of the leaf with an item more, whose cells and expiry take `bytes`. `integer`: that it is, if
+    /// leaves of integers are runs of them.
+    #[inline]
+    pub(super) fn with(&self, integer: Option<i64>, bytes: usize) -> usize {
+        match (integer, self.lowest.or(integer)) {
+            (Some(integer), Some(lowest)) if self.count == 0 || self.lowest.is_some() => {
+                Run::size_of_integers(self.count + 1, lowest, integer)
+            }
+            _ => Run::size_of(K::FLAGS, self.count + 1, self.bytes + bytes),
+        }
+    }
+
+    /// Adds an item.
+    #[inline]
+    pub(super) fn add(&mut self, integer: Option<i64>, bytes: usize) {
+        self.lowest = match self.count {
+            0 => integer,
+            _ => self.lowest.filter(|_| integer.is_some()),
+        };
+        self.count += 1;
+        self.bytes += bytes;
+    }
 }
 
 impl<K: LeafKind> Tree<K> {

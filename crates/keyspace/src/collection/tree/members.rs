@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use super::base::Tree;
+use super::fill::Size;
 use crate::collection::cell::Cell;
 use crate::collection::kind::{LeafKind, Members};
 use crate::collection::node::Child;
-use crate::collection::run::{Item, Packed, Run};
+use crate::collection::run::{Item, Packed};
 
 /// Different members in any order.
 #[derive(Debug, Default)]
@@ -22,36 +23,6 @@ pub(in crate::collection) struct Gathered {
 struct Member<'g> {
     order: u128,
     name: Cell<'g>,
-}
-
-/// A leaf in the making: the bytes of its members in either flavour.
-#[derive(Default)]
-struct Size {
-    count: usize,
-    bytes: usize,
-    /// The first integer, while there is nothing else.
-    lowest: Option<i64>,
-}
-
-impl Size {
-    /// Bytes of a leaf with a member more.
-    fn with(&self, item: &Item<'_>) -> usize {
-        match (item.integer(), self.lowest.or(item.integer())) {
-            (Some(integer), Some(lowest)) if self.count == 0 || self.lowest.is_some() => {
-                Run::size_of_integers(self.count + 1, lowest, integer)
-            }
-            _ => Run::size_of(Members::FLAGS, self.count + 1, self.bytes + item.size()),
-        }
-    }
-
-    fn add(&mut self, item: &Item<'_>) {
-        self.lowest = match self.count {
-            0 => item.integer(),
-            _ => self.lowest.filter(|_| item.integer().is_some()),
-        };
-        self.count += 1;
-        self.bytes += item.size();
-    }
 }
 
 impl Gathered {
@@ -102,17 +73,17 @@ impl Gathered {
         let most = leaf_max - leaf_max / 8;
         let mut tree = Tree::new(kind, leaf_max);
         let mut level: Vec<Child> = Vec::new();
-        let (mut leaf, mut size) = (Vec::new(), Size::default());
+        let (mut leaf, mut size) = (Vec::new(), Size::<Members>::default());
         let mut last = None;
         for member in self.sorted() {
             let item = Item::single(member.name);
-            if size.count > 0 && size.with(&item) > most {
+            if size.count > 0 && size.with(item.integer(), item.size()) > most {
                 level.push(tree.member_leaf(&leaf, last));
                 last = leaf.pop();
                 leaf.clear();
                 size = Size::default();
             }
-            size.add(&item);
+            size.add(item.integer(), item.size());
             leaf.push(member);
         }
         if !leaf.is_empty() {

@@ -2,8 +2,9 @@
 //!
 //! Reading order: `base` is the tree and what it owns, `shape` splits and merges nodes, `edit` changes
 //! items, `elements` those of lists, `deadlines` says where some expire, `due` keeps that right, `expire`
-//! removes them, `build` makes a tree of whole leaves, `cold` lets leaves leave memory, `cold_elements` says
-//! which of them changes of lists need, `verify` says whether all holds.
+//! removes them, `build` makes a tree of whole leaves, `merge` applies many changes at once, `cold` lets
+//! leaves leave memory, `cold_elements` says which of them changes of lists need, `verify` says whether all
+//! holds.
 //!
 //! ```text
 //!                 inner nodes: up to 63 children (order key, node, count)
@@ -67,6 +68,7 @@ mod elements;
 mod expire;
 mod fill;
 mod members;
+mod merge;
 mod shape;
 #[cfg(test)]
 mod tests;

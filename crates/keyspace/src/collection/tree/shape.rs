@@ -118,7 +118,7 @@ impl Shares {
 }
 
 /// The shortest text that is above `below` and not above `name`.
-fn separator<'a>(below: &[u8], name: &'a [u8]) -> &'a [u8] {
+pub(super) fn separator<'a>(below: &[u8], name: &'a [u8]) -> &'a [u8] {
     let common = below
         .iter()
         .zip(name)

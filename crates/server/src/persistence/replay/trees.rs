@@ -6,11 +6,12 @@ use ferrite_log::{Change, DbId, Record, Value};
 use keyspace::collection::log::ledger::{Descriptor, Ledger};
 use keyspace::collection::run::Damage;
 use keyspace::{Guard, Key, New};
+use parking_lot::Mutex;
 
 use super::{BEFORE_ALL, Loader};
 use crate::limits::NAMED_KEYS;
 use crate::persistence::journal::type_of;
-use crate::persistence::tree_replay::{Claim, Rebuilt, message};
+use crate::persistence::tree_replay::{Claim, InInbox, Rebuilt, message};
 
 impl Loader {
     /// Applies a record of an instance.
@@ -38,11 +39,39 @@ impl Loader {
             }
             Value::Blob(_) => unreachable!("a record of an instance has no file"),
         };
-        let keyspace = &self.server.keyspace;
-        if let Err(damage) = self.trees.apply(keyspace, record, instance, bytes) {
-            self.lacking.lock().push((record.db, instance, tag));
-            self.give_up(message(record.lsn, damage));
-        }
+        self.trees.put(record, instance, tag, bytes);
+    }
+
+    /// Notes a record of an instance that makes no sense.
+    fn note_damage(&self, record: InInbox, damage: Damage) {
+        let its = (record.db, record.instance, record.tag);
+        self.lacking.lock().push(its);
+        self.give_up(message(record.lsn, damage));
+    }
+
+    /// Applies some of the records of instances that wait.
+    pub(super) fn apply_some_to_instances(&self) {
+        let damage = &mut |record, damage| self.note_damage(record, damage);
+        self.trees.apply_some(&self.server.keyspace, damage);
+    }
+
+    /// Does something on as many threads as there are workers.
+    fn on_all_threads(&self, work: impl Fn() + Sync) {
+        std::thread::scope(|scope| {
+            for _ in 1..self.server.workers.len() {
+                scope.spawn(&work);
+            }
+            work();
+        });
+    }
+
+    /// Applies all records of instances that wait: there are no others. Whether all of them make sense.
+    pub(super) fn settle_instances(&self) -> bool {
+        self.on_all_threads(|| {
+            let damage = &mut |record, damage| self.note_damage(record, damage);
+            self.trees.apply_all(&self.server.keyspace, damage);
+        });
+        self.problem.lock().is_none()
     }
 
     /// The value of a key that names an instance: a tree without items.
@@ -78,21 +107,12 @@ impl Loader {
 
     /// Gives the trees to their keys, after the last record. Returns the keys that have lost their tree.
     pub(super) fn fill_trees(&self) -> Vec<(DbId, Box<[u8]>)> {
-        let keyspace = &self.server.keyspace;
-        let mut turn = keyspace.turns().register();
-        let (mut lacking, mut gone) = (Vec::new(), Vec::new());
-        for claim in self.trees.claims() {
-            turn.enter();
-            let database = keyspace.database(&turn, claim.db);
-            let mut guard = database.lock(claim.hash, BEFORE_ALL);
-            let whole = self.fill(&mut guard, &claim);
-            drop(guard);
-            turn.leave();
-            match whole {
-                Some(Rebuilt::Lacking) => lacking.push(claim),
-                Some(Rebuilt::Gone) => gone.push(claim),
-                Some(Rebuilt::Tree(_)) | None => {}
-            }
+        let claims = Mutex::new(self.trees.claims().into_iter());
+        let failed = Mutex::new((Vec::new(), Vec::new()));
+        self.on_all_threads(|| self.fill_some(&claims, &failed));
+        let (mut lacking, mut gone) = failed.into_inner();
+        for claims in [&mut lacking, &mut gone] {
+            claims.sort_by(|one: &Claim, other| (one.db, &one.name).cmp(&(other.db, &other.name)));
         }
         if !gone.is_empty() {
             log::warn!(
@@ -109,6 +129,32 @@ impl Loader {
             self.lacking.lock().extend(noted);
         }
         gone.into_iter().map(|its| (its.id, its.name)).collect()
+    }
+
+    /// Gives trees to their keys. The claims that have failed are added to those that lack something, or to
+    /// those of trees that are gone.
+    fn fill_some(
+        &self,
+        claims: &Mutex<impl Iterator<Item = Claim>>,
+        failed: &Mutex<(Vec<Claim>, Vec<Claim>)>,
+    ) {
+        let keyspace = &self.server.keyspace;
+        let mut turn = keyspace.turns().register();
+        loop {
+            let claim = claims.lock().next();
+            let Some(claim) = claim else { return };
+            turn.enter();
+            let database = keyspace.database(&turn, claim.db);
+            let mut guard = database.lock(claim.hash, BEFORE_ALL);
+            let whole = self.fill(&mut guard, &claim);
+            drop(guard);
+            turn.leave();
+            match whole {
+                Some(Rebuilt::Lacking) => failed.lock().0.push(claim),
+                Some(Rebuilt::Gone) => failed.lock().1.push(claim),
+                Some(Rebuilt::Tree(_)) | None => {}
+            }
+        }
     }
 
     /// Gives a tree to the key that names it, if it still does. Returns what was there of the tree otherwise.

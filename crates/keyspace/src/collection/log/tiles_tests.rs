@@ -1,0 +1,286 @@
+//! Changes that wait and are applied together give what they give one by one: items, and what rests on
+//! which record.
+
+use super::edits::Edits;
+use super::leaf::LeafRecord;
+use super::tiles::Tiles;
+use super::waiting::compare;
+use crate::collection::cell::Cell;
+use crate::collection::kind::{Edge, Fields, LeafKind, Members, Scores};
+use crate::collection::node::Base;
+use crate::collection::run::{Item, Run};
+use crate::collection::sorted::scored;
+use crate::collection::tree::{LEAF_MAX, Tree};
+use crate::hash::Seed;
+
+/// An item of a kind, made of random numbers.
+trait Random: LeafKind + Clone {
+    fn with<R>(
+        &self,
+        random: &mut fastrand::Rng,
+        names: u64,
+        with: impl FnOnce(Item<'_>) -> R,
+    ) -> R;
+}
+
+fn name(random: &mut fastrand::Rng, names: u64) -> Vec<u8> {
+    let number = random.u64(..names);
+    match number % 3 {
+        // Names that begin alike, and integers.
+        0 => format!("a longer name {number}").into_bytes(),
+        1 => format!("{number}").into_bytes(),
+        _ => format!("n{number}").into_bytes(),
+    }
+}
+
+impl Random for Fields {
+    fn with<R>(
+        &self,
+        random: &mut fastrand::Rng,
+        names: u64,
+        with: impl FnOnce(Item<'_>) -> R,
+    ) -> R {
+        let name = name(random, names);
+        let longest = if random.u8(..50) == 0 { 300 } else { 12 };
+        let value = vec![b'v'; random.usize(..longest)];
+        let expiry = (random.u8(..6) == 0).then(|| random.u64(1..1 << 40));
+        with(Item::pair(Cell::of(&name), Cell::of(&value)).with_expiry(expiry))
+    }
+}
+
+impl Random for Members {
+    fn with<R>(
+        &self,
+        random: &mut fastrand::Rng,
+        names: u64,
+        with: impl FnOnce(Item<'_>) -> R,
+    ) -> R {
+        let name = match random.u8(..4) {
+            0 => name(random, names),
+            _ => random.u64(..names).to_string().into_bytes(),
+        };
+        with(Item::single(Cell::of(&name)))
+    }
+}
+
+impl Random for Scores {
+    fn with<R>(
+        &self,
+        random: &mut fastrand::Rng,
+        names: u64,
+        with: impl FnOnce(Item<'_>) -> R,
+    ) -> R {
+        let name = name(random, names);
+        // Few scores: members decide the order.
+        let score = f64::from(random.u8(..6)) / 2.0 - 1.0;
+        with(scored(Cell::of(&name), score, &mut [0; 8]))
+    }
+}
+
+/// Tiles to which changes come one by one, and some for which they wait.
+struct Pair<K> {
+    singly: Tiles<K>,
+    together: Tiles<K>,
+    lost: [Vec<Base>; 2],
+    random: fastrand::Rng,
+    names: u64,
+    at: u64,
+}
+
+impl<K: Random> Pair<K> {
+    fn new(kind: &K, leaf_max: usize, seed: u64) -> Pair<K> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        Pair {
+            singly: Tiles::new(kind.clone(), leaf_max),
+            together: Tiles::new(kind.clone(), leaf_max),
+            lost: Default::default(),
+            names: random.choice([10, 100, 3_000]).expect("there are some"),
+            random,
+            at: 0,
+        }
+    }
+
+    /// A leaf of some items of a range.
+    fn leaf(&mut self, from: &Edge<'_>, to: Option<&Edge<'_>>) {
+        let kind = self.singly.kind().clone();
+        let mut items = Tree::new(kind.clone(), LEAF_MAX);
+        for _ in 0..self.random.u8(..12) {
+            kind.with(&mut self.random, self.names, |item| {
+                let is_inside = !kind.is_before(&item, from);
+                if is_inside && to.is_none_or(|to| kind.is_before(&item, to)) {
+                    items.set(&item);
+                }
+            });
+        }
+        let run = items.view().leaves(&Edge::default()).next();
+        let run = run.map_or(&[][..], |leaf| leaf.run().bytes());
+        self.at += 1;
+        let record = LeafRecord {
+            seed: 0,
+            from: *from,
+            to: to.copied(),
+            run,
+        };
+        let (at, share) = (self.at, 1_000 + self.random.u32(..1_000));
+        let tiles = [&mut self.singly, &mut self.together];
+        for (tiles, lost) in tiles.into_iter().zip(&mut self.lost) {
+            let applied = tiles.leaf(&record, Base { at, share }, lost);
+            applied.expect("it is a leaf");
+        }
+    }
+
+    /// A leaf of any range.
+    fn any_leaf(&mut self) {
+        let kind = self.singly.kind().clone();
+        let (mut random, names) = (self.random.fork(), self.names);
+        let mut other = random.fork();
+        kind.with(&mut random, names, |one| {
+            kind.with(&mut other, names, |two| {
+                let is_ordered = compare(&kind, &one, &two).is_lt();
+                let (from, to) = if is_ordered { (one, two) } else { (two, one) };
+                if compare(&kind, &from, &to).is_eq() {
+                    return;
+                }
+                let (mut left, mut right) = ([0; 20], [0; 20]);
+                let from = Edge::of(&kind, &from, &mut left);
+                let to = Edge::of(&kind, &to, &mut right);
+                match self.random.u8(..6) {
+                    0 => self.leaf(&Edge::default(), Some(&to)),
+                    1 => self.leaf(&from, None),
+                    2 => self.leaf(&Edge::before(from.order), Some(&to)),
+                    _ => self.leaf(&from, Some(&to)),
+                }
+            });
+        });
+    }
+
+    /// A record of changes. Those of one name often follow each other.
+    fn edit(&mut self) {
+        let kind = self.singly.kind().clone();
+        let most = self.random.choice([1, 4, 40, 400]).expect("there are some");
+        let removals = self.random.u8(..100);
+        let mut edits = Edits::default();
+        for _ in 0..self.random.usize(1..=most) {
+            let code = self.random.u8(..100);
+            let expiry = self.random.bool().then_some(7);
+            kind.with(&mut self.random, self.names, |item| match code % 4 {
+                _ if code >= removals => edits.set(&item),
+                0 => edits.remove(item.name),
+                1 if K::FLAGS == Fields::FLAGS => edits.reschedule(item.name, expiry),
+                _ => edits.take(&item),
+            });
+        }
+        let (singly, together) = (&mut self.singly, &mut self.together);
+        singly.edit_singly(edits.bytes()).expect("they are edits");
+        together.edit(edits.bytes()).expect("they are edits");
+        assert!(together.has_waiting() && !singly.has_waiting());
+    }
+
+    /// Ends with the same trees.
+    fn finish(mut self) {
+        let kind = self.singly.kind().clone();
+        let [singly, together] = [self.singly, self.together];
+        let one = singly.finish(&mut self.lost[0]);
+        let other = together.finish(&mut self.lost[1]);
+        assert_eq!(self.lost[0], self.lost[1]);
+        let (Some(one), Some(other)) = (&one, &other) else {
+            assert!(one.is_none() && other.is_none());
+            return;
+        };
+        one.verify();
+        other.verify();
+        assert_eq!(one.count(), other.count());
+        // The order of items in a leaf says nothing.
+        let mut items = [one, other].map(|tree| {
+            let leaves = tree.view().leaves(&Edge::default());
+            let items = leaves.flat_map(|leaf| {
+                let bases = leaf.run().iter().map(move |item| (item, leaf.base().at));
+                bases.collect::<Vec<_>>()
+            });
+            items.collect::<Vec<_>>()
+        });
+        items
+            .iter_mut()
+            .for_each(|items| items.sort_by(|one, other| compare(&kind, &one.0, &other.0)));
+        assert_eq!(items[0], items[1]);
+        assert_eq!(account(one), account(other));
+    }
+}
+
+/// The records that are all of a leaf, and what of each record leaves rest on.
+fn account<K: LeafKind>(tree: &Tree<K>) -> (Vec<u64>, std::collections::BTreeMap<u64, u64>) {
+    let (mut whole, mut shares) = (Vec::new(), std::collections::BTreeMap::new());
+    for leaf in tree.view().leaves(&Edge::default()) {
+        let base = leaf.base();
+        whole.extend(leaf.is_whole().then_some(base.at));
+        *shares.entry(base.at).or_default() += u64::from(base.share);
+    }
+    (whole, shares)
+}
+
+fn compare_all<K: Random>(kind: &K) {
+    for seed in 0..400 {
+        for leaf_max in [64, 200, LEAF_MAX] {
+            let mut pair = Pair::new(kind, leaf_max, seed);
+            // Sometimes there are ranges without a tile.
+            if seed % 3 > 0 {
+                pair.leaf(&Edge::default(), None);
+            }
+            let leaves = pair.random.u8(..30);
+            for _ in 0..pair.random.u8(..60) {
+                match pair.random.u8(..100) {
+                    case if case < leaves => pair.any_leaf(),
+                    case if case > 95 => pair.together.settle(),
+                    _ => pair.edit(),
+                }
+            }
+            if seed % 3 == 0 {
+                pair.leaf(&Edge::default(), Some(&Edge::before(1 << 127)));
+                pair.edit();
+                pair.leaf(&Edge::before(1 << 127), None);
+                pair.edit();
+            }
+            pair.finish();
+        }
+    }
+}
+
+#[test]
+fn changes_of_fields_together_are_those_one_by_one() {
+    compare_all(&Fields { seed: Seed::new(5) });
+}
+
+#[test]
+fn changes_of_members_together_are_those_one_by_one() {
+    compare_all(&Members { seed: Seed::new(5) });
+}
+
+#[test]
+fn changes_of_scores_together_are_those_one_by_one() {
+    compare_all(&Scores);
+}
+
+/// What makes no sense is damage at once, and what came before it counts.
+#[test]
+fn damaged_changes_are_found_when_they_come() {
+    let mut tiles = Tiles::new(Fields { seed: Seed::new(5) }, 64);
+    let record = LeafRecord {
+        seed: 0,
+        from: Edge::default(),
+        to: None,
+        run: &Run::empty(Fields::FLAGS),
+    };
+    let applied = tiles.leaf(&record, Base::default(), &mut Vec::new());
+    applied.expect("it is a leaf");
+    let mut edits = Edits::default();
+    for number in 0..9 {
+        edits.set(&Item::pair(Cell::Int(number), Cell::of(b"value")));
+    }
+    let bytes = edits.bytes();
+    assert!(tiles.edit(&bytes[..bytes.len() - 1]).is_err());
+    let mut of_list = Edits::default();
+    of_list.put(7, Cell::of(b"element"));
+    assert!(tiles.edit(of_list.bytes()).is_err());
+    let tree = tiles.finish(&mut Vec::new()).expect("there is no gap");
+    assert_eq!(tree.count(), 8);
+}
