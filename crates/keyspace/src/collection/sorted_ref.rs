@@ -170,13 +170,33 @@ impl<'e> ItemsRef<'e, Scores> {
         if rank >= end {
             return end;
         }
+        let (run, index, count) = self.leaf_behind(rank, end);
+        run.items(index, count, &mut visit);
+        rank + count as u64
+    }
+
+    /// The same of names.
+    #[inline]
+    pub fn names_behind(self, rank: u64, end: u64, visit: impl FnMut(Cell<'e>)) -> u64 {
+        if rank >= end {
+            return end;
+        }
+        let (run, index, count) = self.leaf_behind(rank, end);
+        run.names(index, count, visit);
+        rank + count as u64
+    }
+
+    /// The run with the item of a rank, its index there, and how many of the ranks below `end` are behind it,
+    /// with it.
+    #[inline]
+    fn leaf_behind(self, rank: u64, end: u64) -> (Run<'e>, usize, usize) {
         let (run, index): (Run<'e>, usize) = match self {
             ItemsRef::Run(run) => (run, rank as usize),
             ItemsRef::Tree(view) => leaf_at(view, rank),
         };
-        let count = (run.count() - index.min(run.count())).min((end - rank) as usize);
-        run.items(index, count, &mut visit);
-        rank + count as u64
+        let index = index.min(run.count());
+        let count = (run.count() - index).min((end - rank) as usize);
+        (run, index, count)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reading the items of a sorted run.
 
-use super::layout::{BARE, DEQUE, EXPIRY_LEN, GROUP, INTEGERS};
+use super::layout::{BARE, DEQUE, EXPIRY_LEN, GROUP, INTEGERS, PAIRS};
 use super::packed::{Item, Run};
 use crate::collection::cell::{self, Cell};
 
@@ -39,6 +39,30 @@ impl<'a> Run<'a> {
             let (item, end) = self.item_at(at);
             at = end;
             visit(item);
+        }
+    }
+
+    /// Gives out the names of so many items from an index on, where items have cells. Of values only the
+    /// lengths are looked at.
+    #[inline]
+    pub(in crate::collection) fn names(
+        self,
+        from: usize,
+        count: usize,
+        mut visit: impl FnMut(Cell<'a>),
+    ) {
+        let (mut at, is_pair) = (self.start(from), self.flags() & PAIRS != 0);
+        for _ in 0..count {
+            if self.bytes[at] == cell::EXPIRY {
+                at += EXPIRY_LEN;
+            }
+            let (name, end) = Cell::decode(self.bytes, at);
+            at = if is_pair {
+                cell::skip(self.bytes, end)
+            } else {
+                end
+            };
+            visit(name);
         }
     }
 

@@ -192,13 +192,19 @@ impl Look<kind::Scores> for Walk {
             self.show(items, |item| write_scored(writer, &item, true));
             return self.from < self.to;
         }
-        let (mut bulks, with_scores) = (writer.bulks(), self.with_scores);
-        self.show(items, |item| {
-            bulks.put(item.name.text(&mut [0; DECIMAL_MAX]));
-            if with_scores {
-                bulks.put(format_shortest(score_of(&item), &mut [0; DOUBLE_TEXT_LEN]));
-            }
-        });
+        let mut bulks = writer.bulks();
+        if self.with_scores || self.is_reverse {
+            let with_scores = self.with_scores;
+            self.show(items, |item| {
+                bulks.put(item.name.text(&mut [0; DECIMAL_MAX]));
+                if with_scores {
+                    bulks.put(format_shortest(score_of(&item), &mut [0; DOUBLE_TEXT_LEN]));
+                }
+            });
+        } else {
+            let put = |name: Cell<'_>| bulks.put(name.text(&mut [0; DECIMAL_MAX]));
+            self.from = items.names_behind(self.from, self.to, put);
+        }
         bulks.finish();
         self.from < self.to
     }
