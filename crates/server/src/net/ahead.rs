@@ -19,7 +19,7 @@ const KEYS: usize = 4;
 /// Windows without a request for it until a key is forgotten.
 const FORGET_AFTER: u32 = 64;
 /// Requests of one key in a window, of which at least so many are worth a sweep.
-const REQUESTS_MIN: usize = 3;
+pub(crate) const REQUESTS_MIN: usize = 3;
 
 /// Keys with large collections that requests have named lately.
 #[derive(Default)]
@@ -86,12 +86,9 @@ impl<'a> Window<'a> {
 }
 
 impl FarCollections {
-    /// Prefetches what the requests of a window are about to look for, as far as it is known to be far.
-    #[inline]
+    /// Prefetches what the requests of a window are about to look for, as far as it is known to be far. There
+    /// is one at least.
     pub(crate) fn prefetch(&mut self, window: Window<'_>, around: &Parsing<'_>) {
-        if window.requests.len() < REQUESTS_MIN {
-            return;
-        }
         self.sample = self.sample.wrapping_add(1);
         let sample = &window.requests[self.sample % window.requests.len()];
         if let Some(hash) = window.hash(sample) {
@@ -129,6 +126,7 @@ impl FarCollections {
 
 impl Far {
     /// Prefetches the items that requests name. Returns whether the key is to be remembered.
+    #[inline(never)]
     fn prefetch(&mut self, window: Window<'_>, around: &Parsing<'_>) -> bool {
         const NONE: Sought<'_> = Sought {
             name: Cell::Int(0),

@@ -201,6 +201,11 @@ impl Batch {
             }
         }
         self.prefetch_entries(around);
+        !self.requests.is_empty() || self.at > self.window_from
+    }
+
+    /// The third sweep: by now the entries have arrived.
+    pub(crate) fn prefetch_items(&mut self, around: &Parsing<'_>) {
         let window = Window {
             requests: &self.requests,
             spans: &self.spans,
@@ -208,7 +213,6 @@ impl Batch {
             lanes: &self.lanes,
         };
         self.far.prefetch(window, around);
-        !self.requests.is_empty() || self.at > self.window_from
     }
 
     /// Parses one lane until the window is full (false) or the lane has no more (true).

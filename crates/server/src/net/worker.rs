@@ -33,6 +33,7 @@ use sys::poller::{Event, Poller};
 use sys::process::ThreadId;
 use sys::socket::Socket;
 
+use super::ahead::REQUESTS_MIN;
 use super::batch::{Batch, Source};
 use super::connection::{Connection, State};
 use super::connections::Connections;
@@ -315,7 +316,7 @@ impl Worker {
             stats,
             ..
         } = self;
-        batch.parse_window(&mut Parsing {
+        let is_any = batch.parse_window(&mut Parsing {
             connections,
             stats,
             scratch,
@@ -324,7 +325,27 @@ impl Worker {
             server,
             keyspace: &server.keyspace,
             turn,
-        })
+        });
+        if self.batch.requests.len() >= REQUESTS_MIN {
+            self.prefetch_items();
+        }
+        is_any
+    }
+
+    /// Starts loading the items that the window's requests name. Not a part of [`Worker::parse`]: that keeps
+    /// in registers what is given away here by its address.
+    #[inline(never)]
+    fn prefetch_items(&mut self) {
+        self.batch.prefetch_items(&Parsing {
+            connections: &mut self.connections,
+            stats: self.stats,
+            scratch: &mut self.scratch,
+            limits: &self.limits,
+            table: self.table,
+            server: self.server,
+            keyspace: &self.server.keyspace,
+            turn: &self.turn,
+        });
     }
 
     /// Makes what the group did durable, then sends each lane's replies.
