@@ -204,7 +204,7 @@ fn is_safe(request: &Request) -> bool {
             request.words[1].starts_with(b"byname") && scores.all(|pair| pair[0] == b"0")
         }
         b"EXPIRE" | b"SETEX" => !is_number_in(2, &NEAR_S),
-        b"PEXPIRE" | b"PSETEX" => !is_number_in(2, &NEAR_MS),
+        b"PEXPIRE" | b"PSETEX" | b"RESTORE" => !is_number_in(2, &NEAR_MS),
         b"SET" => has_safe_options(3),
         b"GETEX" => has_safe_options(2),
         // Which of several members it takes is each server's own affair.

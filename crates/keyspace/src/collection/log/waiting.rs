@@ -19,6 +19,10 @@ use crate::collection::run::{Damage, Item, PAIRS};
 /// Bytes of records that can wait: a mark has 32 bits for a place.
 pub(super) const WAITING_MAX: usize = 1 << 30;
 
+/// Changes that can wait, about: a mark takes 16 bytes, and as many again while they are sorted. Small changes
+/// have records of three bytes.
+const MARKS_MAX: usize = 1 << 20;
+
 /// Marks that are sorted without buckets, at most.
 const FEW: usize = 32;
 
@@ -92,7 +96,7 @@ impl Waiting {
 
     /// Whether a record of so many bytes can wait, too.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
-        self.bytes.len() + bytes <= WAITING_MAX
+        self.bytes.len() + bytes <= WAITING_MAX && self.marks.len() < MARKS_MAX
     }
 
     /// Adds the changes of a record for which there is room.
