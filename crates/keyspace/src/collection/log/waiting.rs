@@ -19,8 +19,8 @@ use crate::collection::run::{Damage, Item, PAIRS};
 /// Bytes of records that can wait: a mark has 32 bits for a place.
 pub(super) const WAITING_MAX: usize = 1 << 30;
 
-/// Changes that can wait, about: a mark takes 16 bytes, and as many again while they are sorted. Small changes
-/// have records of three bytes.
+/// Changes that can wait, about: a mark takes 16 bytes, and as many again while they are sorted. Small
+/// changes have records of three bytes.
 const MARKS_MAX: usize = 1 << 20;
 
 /// Marks that are sorted without buckets, at most.
