@@ -24,10 +24,6 @@ use super::view::part_before;
 /// Items whose searches go together.
 pub const AHEAD_MAX: usize = 64;
 
-/// Bytes of a collection from which on the caches of a processor do not have it. Builds for tests go that way
-/// with every tree.
-const FAR_BYTES: usize = if cfg!(debug_assertions) { 1 } else { 1 << 20 };
-
 /// An item that is about to be looked up.
 #[derive(Clone, Copy, Debug)]
 pub struct Sought<'a> {
@@ -71,11 +67,6 @@ impl Search {
 }
 
 impl Collection {
-    /// Whether its items are worth being asked for.
-    pub fn is_far(&self) -> bool {
-        self.bytes() >= FAR_BYTES
-    }
-
     /// Asks for up to [`AHEAD_MAX`] items. Others, and those of lists, are left out.
     pub fn ask_for(&self, items: &[Sought<'_>]) {
         let items = &items[..items.len().min(AHEAD_MAX)];

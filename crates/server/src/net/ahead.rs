@@ -14,11 +14,18 @@ use crate::command::run::Request;
 use crate::net::batch::Lane;
 use crate::net::worker::Parsing;
 
+/// Bytes of a collection that is larger than the cache of a processor core, and therefore worth the sweep.
+/// Builds for tests take every tree for that large.
+const FAR_BYTES: usize = match cfg!(any(debug_assertions, feature = "faults")) {
+    true => 1,
+    false => 1 << 20,
+};
+
 /// Keys that are remembered.
 const KEYS: usize = 4;
 /// Windows without a request for it until a key is forgotten.
 const FORGET_AFTER: u32 = 64;
-/// Requests of one key in a window, of which at least so many are worth a sweep.
+/// A window with fewer requests is not swept, and neither are fewer items of one key.
 pub(crate) const REQUESTS_MIN: usize = 3;
 
 /// Keys with large collections that requests have named lately.
@@ -181,7 +188,7 @@ impl Far {
         let entry = entry.as_ref();
         match entry
             .and_then(|entry| entry.tree())
-            .filter(|tree| tree.is_far())
+            .filter(|tree| tree.bytes() >= FAR_BYTES)
         {
             Some(tree) => {
                 tree.ask_for(items);
