@@ -12,7 +12,7 @@ use keyspace::collection::clones::Frozen;
 use keyspace::collection::kind::{Edge, Elements, Fields, LeafKind, Members, Scores};
 use keyspace::collection::log::numbered::NumberedEdits;
 use keyspace::collection::run::{Item, NUMBERED, PAIRS, Run, RunMut, TAGGED};
-use keyspace::collection::tree::{End, LEAF_MAX, Put, Tree};
+use keyspace::collection::tree::{End, LEAF_MAX, LIST_LEAF_MAX, Put, Tree};
 use keyspace::collection::view::View;
 use libfuzzer_sys::fuzz_target;
 
@@ -231,7 +231,7 @@ fuzz_target!(|data: &[u8]| {
         1 => change(Members { seed }, leaf_max, input),
         2 => change(Scores, leaf_max, input),
         3 => change(Colliding, leaf_max, input),
-        4 => elements(leaf_max, input),
+        4 => elements(if leaf_max == LEAF_MAX { LIST_LEAF_MAX } else { leaf_max }, input),
         _ => check(rest),
     }
 });

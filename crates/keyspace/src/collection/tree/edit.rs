@@ -2,8 +2,8 @@
 
 use super::base::Tree;
 use super::build::Leaf;
+use super::cut::Cut;
 use super::deadlines::Deadline;
-use super::shape::Cut;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::node::{Base, Child, Node};

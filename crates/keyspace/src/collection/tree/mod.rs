@@ -1,10 +1,10 @@
 //! A tree whose leaves are runs: a large collection.
 //!
-//! Reading order: `base` is the tree and what it owns, `shape` splits and merges nodes, `edit` changes
-//! items, `elements` those of lists, `deadlines` says where some expire, `due` keeps that right, `expire`
-//! removes them, `build` makes a tree of whole leaves, `merge` applies many changes at once, `cold` lets
-//! leaves leave memory, `cold_elements` says which of them changes of lists need, `verify` says whether all
-//! holds.
+//! Reading order: `base` is the tree and what it owns, `shape` splits and merges nodes, `cut` says where a
+//! leaf is split, `edit` changes items, `elements` those of lists, `deadlines` says where some expire, `due`
+//! keeps that right, `expire` removes them, `build` makes a tree of whole leaves, `merge` applies many
+//! changes at once, `cold` lets leaves leave memory, `cold_elements` says which of them changes of lists
+//! need, `verify` says whether all holds.
 //!
 //! ```text
 //!                 inner nodes: up to 63 children (order key, node, count)
@@ -59,6 +59,7 @@ mod base;
 mod build;
 mod cold;
 mod cold_elements;
+mod cut;
 mod deadlines;
 mod due;
 mod edit;

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::base::Tree;
-use super::fill::{integers_size, joined, leaf_size};
+use super::cut::{Cut, Cutter, Piece};
+use super::fill::{joined, leaf_size};
 use crate::collection::cell::DECIMAL_MAX;
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::node::{Base, CHILDREN_MAX, Child, Node};
@@ -20,77 +21,6 @@ const LOOK_EVERY: usize = 4;
 /// and so many bytes: elements come and go there.
 const KEPT_TIMES: usize = 4;
 const KEPT_BYTES: usize = 256;
-
-/// An item of a leaf that is split, and its order key.
-pub(super) struct Piece<'a> {
-    order: u128,
-    packed: Packed<'a>,
-}
-
-/// Where a leaf is split that has too much.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cut {
-    /// In the middle.
-    Middle,
-    /// So that the first item is alone: items come at the start.
-    First,
-    /// So that the last item is alone: items come at the end.
-    Last,
-}
-
-/// Ranges of pieces that each fit a leaf.
-struct Cutter<'p> {
-    flags: u8,
-    leaf_max: usize,
-    /// Leaves of integers alone are shorter.
-    has_integers: bool,
-    pieces: &'p [Piece<'p>],
-    /// Bytes of all pieces before one.
-    sums: Vec<usize>,
-    out: Vec<Range<usize>>,
-}
-
-impl Cutter<'_> {
-    fn fits(&self, pieces: &Range<usize>) -> bool {
-        let items = self.sums[pieces.end] - self.sums[pieces.start];
-        if pieces.len() == 1 || Run::size_of(self.flags, pieces.len(), items) <= self.leaf_max {
-            return true;
-        }
-        let pieces = self.pieces[pieces.clone()].iter();
-        let integers = self
-            .has_integers
-            .then(|| integers_size(pieces.map(|piece| piece.packed)));
-        integers.flatten().is_some_and(|size| size <= self.leaf_max)
-    }
-
-    /// The place near the middle where the bytes on both sides differ least; where order keys differ, if
-    /// they do.
-    fn middle(&self, pieces: &Range<usize>) -> usize {
-        let half = (self.sums[pieces.start] + self.sums[pieces.end]) / 2;
-        let at = self.sums[pieces.clone()].partition_point(|&sum| sum < half) + pieces.start;
-        let nearer =
-            match at > pieces.start && half - self.sums[at - 1] < self.sums[at].abs_diff(half) {
-                true => at - 1,
-                false => at,
-            };
-        let middle = nearer.clamp(pieces.start + 1, pieces.end - 1);
-        let near = pieces.len() / 4;
-        let differs = |at: &usize| self.pieces[at - 1].order != self.pieces[*at].order;
-        let places = (0..=near).flat_map(|by| [middle.saturating_sub(by), middle + by]);
-        let inside = places.filter(|&at| at > pieces.start && at < pieces.end);
-        inside.into_iter().find(differs).unwrap_or(middle)
-    }
-
-    fn cut(&mut self, pieces: Range<usize>) {
-        if self.fits(&pieces) {
-            self.out.push(pieces);
-            return;
-        }
-        let middle = self.middle(&pieces);
-        self.cut(pieces.start..middle);
-        self.cut(middle..pieces.end);
-    }
-}
 
 /// The shares of a base that the leaves get into which one is split.
 pub(super) struct Shares {
@@ -164,39 +94,13 @@ impl<K: LeafKind> Tree<K> {
 
     /// Leaves of these pieces in place of a path's, whose inner nodes are owned.
     pub(super) fn split(&mut self, path: &mut Path, pieces: &[Piece<'_>], cut: Cut) {
-        let mut sum = 0;
-        let mut sums = Vec::with_capacity(pieces.len() + 1);
-        sums.push(0);
-        sums.extend(pieces.iter().map(|piece| {
-            sum += piece.packed.size();
-            sum
-        }));
-        let (flags, leaf_max) = (K::FLAGS, self.leaf_max());
-        let mut cutter = Cutter {
-            flags,
-            leaf_max,
-            has_integers: K::HAS_INTEGERS,
-            pieces,
-            sums,
-            out: Vec::new(),
-        };
-        let all = 0..pieces.len();
-        let cut_at = match cut {
-            Cut::Middle => 0,
-            Cut::First => 1,
-            Cut::Last => pieces.len() - 1,
-        };
-        let (left, right) = (0..cut_at, cut_at..pieces.len());
-        match cut != Cut::Middle && cutter.fits(&left) && cutter.fits(&right) {
-            true => cutter.out.extend([left, right]),
-            false => cutter.cut(all),
-        }
+        let ranges = Cutter::new::<K>(pieces, self.leaf_max()).ranges(cut);
         let old = path.leaf();
         let first_order = self.child_order(path);
-        let mut children: Vec<Child> = Vec::with_capacity(cutter.out.len());
+        let mut children: Vec<Child> = Vec::with_capacity(ranges.len());
         let mut shares = Shares::new(old.base(), pieces.len());
         let mut deadlines = Vec::new();
-        for range in std::mem::take(&mut cutter.out) {
+        for range in ranges {
             let (mut left, mut right) = ([0; DECIMAL_MAX], [0; DECIMAL_MAX]);
             let first = &pieces[range.start];
             let (order, fence) = match range.start.checked_sub(1) {
