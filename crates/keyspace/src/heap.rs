@@ -18,7 +18,8 @@
 //!
 //! Invariants:
 //! 1. Slabs with a free object are in the list of their class; full slabs are in none.
-//! 2. An empty slab is given back, unless it is a small one and the only one in its list.
+//! 2. An empty slab is given back, unless it is a small one and the only one in its list. Upkeep gives that
+//!    back, too ([`Heap::give_empty_back`]).
 //! 3. A slab that is being evacuated is in no list and only loses objects.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -192,6 +193,25 @@ impl Heap {
                 self.give_slab_back(slab, class);
             }
         }
+    }
+
+    /// Gives back the empty slabs that are the only ones of their lists. Returns whether there were any.
+    ///
+    /// Not while objects come and go: those of a value that grows leave one in each class that it was in.
+    pub(crate) fn give_empty_back(&mut self) -> bool {
+        let before = self.reserved;
+        for index in 0..CLASSES {
+            let slab = self.open[index];
+            // SAFETY: members of a list are alive; nobody uses objects of an empty slab, and it is taken out
+            // of its list.
+            unsafe {
+                if !slab.is_null() && (*slab).used == 0 {
+                    self.unlink(slab, index);
+                    self.give_slab_back(slab, class_of(index));
+                }
+            }
+        }
+        self.reserved < before
     }
 
     /// # Safety
@@ -417,6 +437,8 @@ mod tests {
             heap.slack() <= CLASSES * (4 << 10),
             "at most one small empty slab a class stays"
         );
+        assert!(heap.give_empty_back());
+        assert_eq!((heap.slack(), heap.give_empty_back()), (0, false));
     }
 
     #[test]

@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 const CHUNK: usize = 2 << 20;
 const SPAN: usize = 32 << 10;
 /// Free spans that stay resident whatever happens, and the share of all spans that does.
-const RESERVE_SPANS: usize = 4;
+const RESERVE_SPANS: usize = 1;
 const RESERVE_SHARE: usize = 64;
 
 #[cfg(target_os = "linux")]

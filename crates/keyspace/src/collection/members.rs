@@ -44,18 +44,27 @@ impl<'e> Integers<'e> {
         take_integers(run, &mut self.block, |_| ());
     }
 
-    /// Goes to the first integer that is not below `target`. Targets never descend.
-    #[inline]
-    pub fn at_least(&mut self, target: i64) -> Option<i64> {
-        loop {
-            while let Some(&next) = self.block.get(self.at) {
-                if next >= target {
-                    return Some(next);
+    /// Keeps those of `wanted`, which ascend, that are among the integers. They are not below those of the
+    /// call before.
+    ///
+    /// Each step writes, and goes on by comparisons alone: which of two integers is the lower one is by
+    /// chance, and no processor foresees it.
+    pub fn retain_in(&mut self, wanted: &mut Vec<i64>) {
+        let (mut from, mut kept) = (0, 0);
+        while from < wanted.len() {
+            let Some(&next) = self.block.get(self.at) else {
+                match self.next_leaf(wanted[from]) {
+                    Some(()) => continue,
+                    None => break,
                 }
-                self.at += 1;
-            }
-            self.next_leaf(target)?;
+            };
+            let integer = wanted[from];
+            wanted[kept] = integer;
+            kept += usize::from(integer == next);
+            from += usize::from(integer <= next);
+            self.at += usize::from(next <= integer);
         }
+        wanted.truncate(kept);
     }
 
     /// Takes the next leaf that may have integers from `target` on.

@@ -31,6 +31,13 @@ impl Guard<'_> {
         }
     }
 
+    /// Gives slabs back that are empty, which are kept while entries come and go.
+    pub fn give_empty_back(&mut self) {
+        if self.heap().give_empty_back() {
+            self.note_slack();
+        }
+    }
+
     /// Empties one sparse slab if holes take more than one part in `share` of what entries take. Returns
     /// whether it did.
     pub fn pack(&mut self, share: usize) -> bool {

@@ -203,11 +203,27 @@ fn integers_of_a_set_come_in_order() {
             assert_eq!(members.len(), (integers.len() + texts.len()) as u64);
             for steps in [1, 10, 1000] {
                 let (mut all, mut target) = (members.integers(), i64::MIN);
-                while let Some(next) = all.at_least(target) {
-                    assert_eq!(integers.range(target..).next(), Some(&next));
-                    target = next.saturating_add(random.i64(1..=steps));
+                while target < i64::MAX {
+                    let mut wanted = Vec::new();
+                    for _ in 0..random.usize(1..100) {
+                        // What is there, near it, and far from it.
+                        let next = integers.range(target..).next().copied();
+                        let some = next.unwrap_or(target).saturating_add(random.i64(-1..=1));
+                        wanted.push(some.max(target));
+                        target = wanted[wanted.len() - 1].saturating_add(random.i64(1..=steps));
+                    }
+                    wanted.dedup();
+                    let kept: Vec<i64> = wanted
+                        .iter()
+                        .copied()
+                        .filter(|wanted| integers.contains(wanted))
+                        .collect();
+                    all.retain_in(&mut wanted);
+                    assert_eq!(wanted, kept);
+                    if integers.range(target..).next().is_none() {
+                        break;
+                    }
                 }
-                assert_eq!(integers.range(target..).next(), None);
             }
             drop(guard);
             turn.leave();

@@ -80,10 +80,9 @@ impl<'s> Merge<'s> {
         } = self;
         integers.clear();
         self.place = smallest.sorted_from(&place, integers, |name| texts.push(name));
-        integers.retain(|&integer| {
-            let mut others = others_sorted.iter_mut();
-            others.all(|other| other.at_least(integer) == Some(integer))
-        });
+        for other in others_sorted {
+            other.retain_in(integers);
+        }
         let found = integers.iter().map(|&integer| Cell::Int(integer));
         let texts = texts.drain(..);
         Some(

@@ -77,8 +77,8 @@ impl Worker {
             .map(ShardId)
     }
 
-    /// Moves entries of own shards together where values that changed their size have left holes, for a short
-    /// while.
+    /// Gives back what own shards have and do not use: empty slabs, and for a short while those that become
+    /// empty as entries move together where values that changed their size have left holes.
     fn pack(&mut self) {
         let began = sys::clock::ticks();
         let own = self.own_shards().count();
@@ -90,6 +90,7 @@ impl Worker {
             // Where the last round ended, so that every shard has its turn.
             let from = self.packed;
             for shard in self.own_shards().cycle().skip(from).take(own) {
+                database.lock_shard(shard, self.now).give_empty_back();
                 while database.lock_shard(shard, self.now).pack(PACK_SHARE) {
                     let spent = sys::clock::ticks().saturating_sub(began);
                     if sys::clock::ticks_to_ns(spent) > PACK_NS {
