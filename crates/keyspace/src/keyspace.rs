@@ -195,10 +195,12 @@ impl Keyspace {
         self.shared.reclaimer.pending_bytes()
     }
 
-    /// Drops a moment of a collection in the background: that looks at each node that was replaced since, or
-    /// at all nodes, if the collection is gone.
+    /// Drops a moment of a collection; in the background, if many nodes were replaced since, which are looked
+    /// at, or if the collection is gone, all of whose nodes are.
     pub fn discard(&self, moment: Moment) {
-        self.shared.reclaimer.send(moment, 0);
+        if let Some(moment) = moment.drop_if_light() {
+            self.shared.reclaimer.send(moment, 0);
+        }
     }
 
     /// Large things that were dropped in the background.

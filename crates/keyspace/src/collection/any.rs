@@ -45,6 +45,18 @@ pub enum Moment {
     List(Frozen<Elements>),
 }
 
+impl Moment {
+    /// Drops it, if that takes few steps.
+    pub(crate) fn drop_if_light(self) -> Option<Moment> {
+        match self {
+            Moment::Hash(frozen) => frozen.drop_if_light().map(Moment::Hash),
+            Moment::Set(frozen) => frozen.drop_if_light().map(Moment::Set),
+            Moment::SortedSet(frozen) => frozen.drop_if_light().map(Moment::SortedSet),
+            Moment::List(frozen) => frozen.drop_if_light().map(Moment::List),
+        }
+    }
+}
+
 /// The records of a collection, put together while a log is replayed.
 #[derive(Debug)]
 pub enum Pieces {

@@ -19,11 +19,14 @@ use std::sync::atomic::{
     AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::kind::LeafKind;
 use super::node::Node;
 use super::view::View;
+
+/// Replaced nodes that are looked at in less time than it takes to wake a thread that does it.
+const FEW_REPLACED: usize = 16;
 
 /// What a tree and its clones share.
 #[derive(Debug, Default)]
@@ -103,7 +106,20 @@ impl Clones {
     }
 
     fn end(&self, version: u64) {
-        let mut register = self.register.lock();
+        self.end_in(self.register.lock(), version);
+    }
+
+    /// Ends a clone if that takes few steps: the tree is there, and few of its nodes were replaced.
+    fn end_if_light(&self, version: u64) -> bool {
+        let register = self.register.lock();
+        let is_light = register.orphan.is_none() && register.replaced.len() <= FEW_REPLACED;
+        if is_light {
+            self.end_in(register, version);
+        }
+        is_light
+    }
+
+    fn end_in(&self, mut register: MutexGuard<'_, Register>, version: u64) {
         register.living.retain(|&other| other != version);
         let newest = register.living.last().copied().unwrap_or(0);
         let mut replaced = std::mem::take(&mut register.replaced);
@@ -142,6 +158,9 @@ pub(super) unsafe fn free_all(node: Node, height: u8) {
     // SAFETY: as the caller says.
     unsafe { node.free() }
 }
+
+/// The version of a clone that has ended. No tree has it.
+const ENDED: u64 = 0;
 
 /// One moment of a tree.
 #[derive(Debug)]
@@ -187,8 +206,21 @@ impl<K: LeafKind> Frozen<K> {
     }
 }
 
+impl<K> Frozen<K> {
+    /// Drops it, if that takes few steps.
+    pub(super) fn drop_if_light(mut self) -> Option<Self> {
+        if !self.clones.end_if_light(self.version) {
+            return Some(self);
+        }
+        self.version = ENDED;
+        None
+    }
+}
+
 impl<K> Drop for Frozen<K> {
     fn drop(&mut self) {
-        self.clones.end(self.version);
+        if self.version != ENDED {
+            self.clones.end(self.version);
+        }
     }
 }

@@ -20,6 +20,24 @@ pub struct Integers<'e> {
     block: Vec<i64>,
     /// The index of the next one.
     at: usize,
+    /// Memory for those that are found.
+    found: Vec<i64>,
+}
+
+/// How far integers that are wanted have been met, and how many of them were found.
+#[derive(Clone, Copy, Default)]
+struct Met {
+    from: usize,
+    found: usize,
+}
+
+/// Integers that are compared at once.
+const GROUP: usize = 4;
+
+/// The group that begins at an index, if it is whole.
+#[inline]
+fn group(integers: &[i64], at: usize) -> Option<[i64; GROUP]> {
+    integers.get(at..)?.first_chunk().copied()
 }
 
 impl<'e> Integers<'e> {
@@ -28,6 +46,7 @@ impl<'e> Integers<'e> {
             tree: None,
             block: Vec::new(),
             at: 0,
+            found: Vec::new(),
         };
         match set {
             SetRef::Run(run) => integers.fill(run),
@@ -46,25 +65,48 @@ impl<'e> Integers<'e> {
 
     /// Keeps those of `wanted`, which ascend, that are among the integers. They are not below those of the
     /// call before.
-    ///
-    /// Each step writes, and goes on by comparisons alone: which of two integers is the lower one is by
-    /// chance, and no processor foresees it.
     pub fn retain_in(&mut self, wanted: &mut Vec<i64>) {
-        let (mut from, mut kept) = (0, 0);
-        while from < wanted.len() {
-            let Some(&next) = self.block.get(self.at) else {
-                match self.next_leaf(wanted[from]) {
-                    Some(()) => continue,
-                    None => break,
-                }
-            };
-            let integer = wanted[from];
-            wanted[kept] = integer;
-            kept += usize::from(integer == next);
-            from += usize::from(integer <= next);
-            self.at += usize::from(next <= integer);
+        self.found.clear();
+        self.found.resize(wanted.len() + 1, 0);
+        let mut met = Met::default();
+        self.meet(wanted, &mut met);
+        while met.from < wanted.len() && self.next_leaf(wanted[met.from]).is_some() {
+            self.meet(wanted, &mut met);
         }
-        wanted.truncate(kept);
+        self.found.truncate(met.found);
+        std::mem::swap(wanted, &mut self.found);
+    }
+
+    /// Meets the rest of `wanted` and of the block, until one of them is at its end.
+    ///
+    /// Which of two integers is the lower one is by chance, and no processor foresees it. So nothing branches
+    /// on it: groups are compared, all with all, and the one with the lower end is passed.
+    fn meet(&mut self, wanted: &[i64], met: &mut Met) {
+        let (block, into) = (&self.block[..], &mut self.found[..]);
+        let Met {
+            mut from,
+            mut found,
+        } = *met;
+        let mut at = self.at;
+        while let (Some(ours), Some(theirs)) = (group(block, at), group(wanted, from)) {
+            for integer in theirs {
+                into[found] = integer;
+                let is_here = ours
+                    .iter()
+                    .fold(false, |is_here, &other| is_here | (other == integer));
+                found += usize::from(is_here);
+            }
+            let (end, other_end) = (ours[GROUP - 1], theirs[GROUP - 1]);
+            at += usize::from(end <= other_end) * GROUP;
+            from += usize::from(other_end <= end) * GROUP;
+        }
+        while let (Some(&next), Some(&integer)) = (block.get(at), wanted.get(from)) {
+            into[found] = integer;
+            found += usize::from(integer == next);
+            at += usize::from(next <= integer);
+            from += usize::from(integer <= next);
+        }
+        (self.at, *met) = (at, Met { from, found });
     }
 
     /// Takes the next leaf that may have integers from `target` on.

@@ -20,29 +20,19 @@ pub enum Put {
 }
 
 impl<K: LeafKind> Tree<K> {
-    /// A tree of the same items that shares nothing with this one: O(n).
+    /// A tree of the same items that shares nothing with this one: its leaves are copied as a whole.
     pub fn copy(&self) -> Tree<K>
     where
         K: Clone,
     {
-        if !K::IS_KEYED {
-            let leaves = self.view().leaves(&Edge::default());
-            let leaves = leaves.map(|leaf| Leaf {
-                start: leaf.start(),
-                run: leaf.run(),
-                base: Base::default(),
-                is_whole: false,
-            });
-            return Tree::of_leaves(self.kind.clone(), self.leaf_max(), leaves);
-        }
-        let mut copy = Tree::new(self.kind.clone(), self.leaf_max());
-        for (rank, item) in self.view().iter().enumerate() {
-            match K::IS_SORTED {
-                true => copy.insert_at(rank as u64, &item),
-                false => drop(copy.set(&item)),
-            }
-        }
-        copy
+        let leaves = self.view().leaves(&Edge::default());
+        let leaves = leaves.map(|leaf| Leaf {
+            start: leaf.start(),
+            run: leaf.run(),
+            base: Base::default(),
+            is_whole: false,
+        });
+        Tree::of_leaves(self.kind.clone(), self.leaf_max(), leaves)
     }
 
     /// Sets an item: in place of the one of its name (and order key), if there is one.
@@ -74,12 +64,6 @@ impl<K: LeafKind> Tree<K> {
             self.set(&item);
             true
         })
-    }
-
-    /// Puts an item before the one of a rank, or behind all; the caller knows that it belongs there.
-    pub fn insert_at(&mut self, rank: u64, item: &Item<'_>) {
-        let (mut path, index) = self.view().seek_rank(rank);
-        self.put(&mut path, index, false, item);
     }
 
     /// Puts an item in the place of the one of a rank, which has the same name or none; whether there is

@@ -123,6 +123,12 @@ impl<K: LeafKind + Clone> Pair<K> {
                 let gone = self.random.usize(..self.clones.len());
                 let (frozen, model) = self.clones.swap_remove(gone);
                 compare(frozen.view(), &model);
+                if self.random.bool() {
+                    drop(frozen.drop_if_light());
+                }
+                let copy = self.tree.copy();
+                copy.verify();
+                compare(copy.view(), &self.model);
             }
             98 => self.expire(),
             _ => {}
@@ -383,6 +389,32 @@ fn clones_hold_what_they_see() {
     drop(third);
     assert_eq!((tree.held_bytes(), tree.count()), (0, 0));
     tree.verify();
+}
+
+/// A clone ends where it is dropped if few nodes were replaced; else its owner has it still.
+#[test]
+fn a_clone_that_is_light_is_dropped() {
+    let mut tree = filled(2_000, 1);
+    assert!(tree.freeze().drop_if_light().is_none());
+    let clone = tree.freeze();
+    tree.set(&Item::pair(Cell::Bytes(b"one more"), Cell::Int(1)));
+    assert!(tree.held_bytes() > 0);
+    assert!(clone.drop_if_light().is_none());
+    assert_eq!(tree.held_bytes(), 0);
+    let clone = tree.freeze();
+    while tree.count() > 1_000 {
+        tree.remove_at(tree.count() / 2);
+    }
+    let clone = clone
+        .drop_if_light()
+        .expect("half of the nodes were replaced");
+    assert_eq!(clone.view().iter().count(), 2_001);
+    drop(clone);
+    assert_eq!(tree.held_bytes(), 0);
+    let clone = tree.freeze();
+    drop(tree);
+    let clone = clone.drop_if_light().expect("the tree is gone");
+    assert_eq!(clone.view().iter().count(), 1_000);
 }
 
 /// A clone is read by a thread while the tree is changed by another.
