@@ -197,7 +197,8 @@ impl Heap {
 
     /// Gives back the empty slabs that are the only ones of their lists. Returns whether there were any.
     ///
-    /// Not while objects come and go: those of a value that grows leave one in each class that it was in.
+    /// For upkeep. A value that grows leaves an empty slab in each class that it has passed, and while values
+    /// grow and shrink the next one needs it.
     pub(crate) fn give_empty_back(&mut self) -> bool {
         let before = self.reserved;
         for index in 0..CLASSES {

@@ -11,7 +11,7 @@
 //!
 //! A tree that is dropped while clones live leaves its nodes here; the last clone frees them. To end a
 //! clone costs a look at each replaced node, and to drop a tree (or the last clone of one that is gone)
-//! one at each of its nodes: the owner does that where it holds up nobody.
+//! one at each of its nodes: the owner does that in the background, if they are more than a few.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -63,8 +63,8 @@ impl<'e> Integers<'e> {
         take_integers(run, &mut self.block, |_| ());
     }
 
-    /// Keeps those of `wanted`, which ascend, that are among the integers. They are not below those of the
-    /// call before.
+    /// Keeps those of `wanted` that are among the integers. They ascend, and none is below those of the
+    /// previous call.
     pub fn retain_in(&mut self, wanted: &mut Vec<i64>) {
         self.found.clear();
         self.found.resize(wanted.len() + 1, 0);
@@ -77,10 +77,11 @@ impl<'e> Integers<'e> {
         std::mem::swap(wanted, &mut self.found);
     }
 
-    /// Meets the rest of `wanted` and of the block, until one of them is at its end.
+    /// Merges the rest of `wanted` with the rest of the block, until one of them is at its end.
     ///
-    /// Which of two integers is the lower one is by chance, and no processor foresees it. So nothing branches
-    /// on it: groups are compared, all with all, and the one with the lower end is passed.
+    /// Which of two integers is lower is random, so a branch on it would be mispredicted half of the time.
+    /// There is none: each integer of a group is compared with each of the other group, then the group with
+    /// the lower last integer is passed.
     fn meet(&mut self, wanted: &[i64], met: &mut Met) {
         let (block, into) = (&self.block[..], &mut self.found[..]);
         let Met {

@@ -1,9 +1,9 @@
 //! Where a leaf is split.
 //!
-//! The place is not the middle but anywhere in the middle third, by chance of the order keys. Leaves that
-//! items come to in any order fill together: halves would grow from one size class of the allocator to the
-//! next together, and leave slabs behind of which little is used (a sorted set of 1 M members took 29 bytes a
-//! member beside its own, in place of 20). So leaves have all sizes at any time, the same part of them each.
+//! The place is anywhere in the middle third of the bytes: a hash of an order key decides. If all leaves were
+//! split in halves, and items came in any order, all leaves would have about the same size at any time. They
+//! would move from one size class of the allocator to the next together, and leave slabs of the class before
+//! nearly empty. With splits at different places there are leaves of all sizes at any time.
 
 use std::ops::Range;
 
