@@ -13,7 +13,8 @@ use crate::evict::{Access, Noting};
 use crate::hash::Seed;
 use crate::observe::Observer;
 use crate::pages::Pages;
-use crate::reclaim::Reclaimer;
+use crate::reclaim::{BACKGROUND_BYTES, Reclaimer};
+use crate::shard::Detached;
 use crate::shard_set::ShardId;
 use crate::shared::Shared;
 use crate::snapshot::state::SnapshotState;
@@ -200,6 +201,14 @@ impl Keyspace {
     pub fn discard(&self, moment: Moment) {
         if let Some(moment) = moment.drop_if_light() {
             self.shared.reclaimer.send(moment, 0);
+        }
+    }
+
+    /// Drops a value that no key got; in the background, if it is large.
+    pub fn discard_value(&self, value: Detached) {
+        let bytes = value.bytes();
+        if bytes >= BACKGROUND_BYTES {
+            self.shared.reclaimer.send(value, bytes);
         }
     }
 

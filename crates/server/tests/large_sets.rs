@@ -1,5 +1,5 @@
-//! Commands on several large sets: a thread reads the sets, other clients go on, and what is stored is of the
-//! moment at which it is stored.
+//! Commands on several large sets, and COPY of a large collection: a thread reads them, other clients go on,
+//! and what is stored is of the moment at which it is stored.
 //!
 //! Replies of the same commands on small sets are in the golden scripts.
 
@@ -154,6 +154,119 @@ fn what_is_stored_has_all_that_was_added_before() {
     });
 }
 
+/// A writer adds fields to a hash, one after the other. A copy that is yet to come after a field was added
+/// has that field.
+#[test]
+fn a_copy_has_all_that_was_added_before() {
+    const COPIES: usize = 40;
+    let server = Server::start(TWO, &["--appendonly", "yes"]);
+    let mut client = server.client();
+    fill_hash(&mut client, "large");
+    let (current, added) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let (mut client, mut owed) = (server.client(), Vec::new());
+            for number in 0.. {
+                let copy = current.load(SeqCst);
+                if copy == COPIES {
+                    break;
+                }
+                client.ask(&format!("HSET large added:{number} {number}"));
+                added.store(number + 1, SeqCst);
+                if client.ask(&format!("EXISTS copy:{copy}")) == Value::Int(0) {
+                    owed.push((copy, number));
+                }
+                // The hash has moments without a change, too.
+                if number % 8 == 0 {
+                    std::thread::sleep(std::time::Duration::from_millis(3));
+                }
+            }
+            owed
+        });
+        let mut lens = Vec::new();
+        for copy in 0..COPIES {
+            let before = added.load(SeqCst);
+            let to = format!("copy:{copy}");
+            assert_eq!(client.ask(&format!("COPY large {to}")), Value::Int(1));
+            current.store(copy + 1, SeqCst);
+            let Value::Int(len) = client.ask(&format!("HLEN {to}")) else {
+                panic!("it is a hash");
+            };
+            let len = len as usize - MEMBERS;
+            assert!(len >= before, "{len} fields, {before} were there before");
+            let last = client.ask(&format!("HEXISTS {to} added:{}", len.saturating_sub(1)));
+            assert_eq!(last, Value::Int(i64::from(len > 0)), "a field is missing");
+            lens.push(len);
+        }
+        for (copy, number) in writer.join().expect("the writer ends") {
+            assert!(lens[copy] > number, "copy {copy} lacks {number}");
+        }
+    });
+}
+
+fn fill_hash(client: &mut Client, key: &str) {
+    for from in (0..MEMBERS).step_by(10_000) {
+        let pairs = (from..from + 10_000).flat_map(|number| {
+            let number = number.to_string();
+            [format!("field:{number}"), number]
+        });
+        let words: Vec<String> = ["HSET", key]
+            .map(String::from)
+            .into_iter()
+            .chain(pairs)
+            .collect();
+        assert_eq!(client.call(&words).expect("a reply"), Value::Int(10_000));
+    }
+}
+
+#[test]
+fn large_collections_are_copied_as_small_ones() {
+    let server = Server::start(TWO, &["--appendonly", "yes"]);
+    let (mut client, mut other) = (server.client(), server.client());
+    fill_hash(&mut client, "hash");
+    fill(&mut client, "set", 0..MEMBERS, false);
+    fill(&mut client, "sorted", 0..MEMBERS, true);
+    assert_eq!(
+        client.ask("SORT sorted BY nosort STORE list"),
+        Value::Int(MEMBERS as i64)
+    );
+    client.ask("SET text text");
+    other.ask("SELECT 1");
+    let digest = |client: &mut Client, key: &str| client.ask(&format!("DEBUG DIGEST-VALUE {key}"));
+    for key in ["hash", "set", "sorted", "list"] {
+        client.ask(&format!("EXPIREAT {key} 9999999999"));
+        let expected = digest(&mut client, key);
+        assert_eq!(client.ask(&format!("COPY {key} {key}:copy")), Value::Int(1));
+        assert_eq!(digest(&mut client, &format!("{key}:copy")), expected);
+        // The name is in use.
+        assert_eq!(client.ask(&format!("COPY {key} text")), Value::Int(0));
+        assert_eq!(client.ask(&format!("COPY {key} {key}:copy")), Value::Int(0));
+        assert_eq!(client.ask(&format!("COPY {key} {key} DB 1")), Value::Int(1));
+        assert_eq!(client.ask(&format!("COPY {key} {key} DB 1")), Value::Int(0));
+        assert_eq!(digest(&mut other, key), expected);
+        assert_eq!(
+            other.ask(&format!("EXPIRETIME {key}")),
+            Value::Int(9_999_999_999)
+        );
+        // From one to the other, over a key that is there.
+        let over = format!("COPY {key} {key}:copy DB 0 REPLACE");
+        assert_eq!(other.ask(&over), Value::Int(1));
+        assert_eq!(digest(&mut client, &format!("{key}:copy")), expected);
+        for request in ["MULTI", &format!("COPY {key} {key}:again")] {
+            client.ask(request);
+        }
+        assert_eq!(client.ask("EXEC"), Value::Array(vec![Value::Int(1)]));
+        assert_eq!(digest(&mut client, &format!("{key}:again")), expected);
+    }
+    // A copy shares nothing with its source.
+    for key in ["hash", "set", "sorted", "list"] {
+        let expected = digest(&mut client, &format!("{key}:copy"));
+        client.ask(&format!("DEL {key}"));
+        assert_eq!(digest(&mut client, &format!("{key}:copy")), expected);
+    }
+    assert_eq!(client.ask("COPY hash hash:copy REPLACE"), Value::Int(0));
+}
+
 #[test]
 fn a_blocked_client_gets_what_is_stored() {
     let server = Server::start(TWO, &[]);
@@ -196,6 +309,13 @@ fn the_wait_for_large_sets_cannot_be_ended_by_others() {
         let reply = client.read(PATIENCE).expect("a reply");
         assert_eq!(reply, Value::Int(2 * MEMBERS as i64));
     }
+    for number in 0..10 {
+        let copy = format!("copy:{number}");
+        client.send(&["COPY", "one", &copy]).expect("it is sent");
+        other.ask(&format!("CLIENT UNBLOCK {id} ERROR"));
+        assert_eq!(client.read(PATIENCE).expect("a reply"), Value::Int(1));
+    }
+    client.send(&["COPY", "one", "gone"]).expect("it is sent");
     client
         .send(&["SUNIONSTORE", "gone", "one", "other"])
         .expect("it is sent");

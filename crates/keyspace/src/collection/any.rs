@@ -272,16 +272,6 @@ impl Collection {
         }
     }
 
-    /// A copy that shares nothing: O(n).
-    pub fn copy(&self) -> Collection {
-        match self {
-            Collection::Hash(tree) => Collection::Hash(tree.copy()),
-            Collection::Set(tree) => Collection::Set(tree.copy()),
-            Collection::SortedSet(set) => Collection::SortedSet(set.copy()),
-            Collection::List(tree) => Collection::List(tree.copy()),
-        }
-    }
-
     /// How many items there are.
     pub fn count(&self) -> u64 {
         each!(Collection, self, tree => tree.count())
@@ -319,7 +309,7 @@ impl Collection {
     }
 
     /// The seed of the order keys.
-    fn seed(&self) -> u64 {
+    pub(super) fn seed(&self) -> u64 {
         match self {
             Collection::Hash(tree) => tree.kind.seed.random(),
             Collection::Set(tree) => tree.kind.seed.random(),

@@ -35,6 +35,7 @@ pub mod build;
 pub mod cell;
 pub mod clones;
 mod cold_view;
+pub mod copy;
 pub mod items;
 pub mod kind;
 mod leaving;

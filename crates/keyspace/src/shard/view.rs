@@ -3,6 +3,7 @@
 use super::guard::Guard;
 use crate::collection::any::{Collection, Moment};
 use crate::collection::build::{Builder, Built};
+use crate::collection::copy::Original;
 #[cfg(test)]
 use crate::entry::Mark;
 use crate::entry::cold::ColdValue;
@@ -72,6 +73,15 @@ impl Detached {
             },
             expiry,
             of: Type { kind, form },
+        }
+    }
+
+    /// A collection as a tree.
+    pub fn tree(tree: Collection, of: Type, expiry: Option<i64>) -> Detached {
+        Detached {
+            value: DetachedValue::Tree(Some(Box::new(tree))),
+            expiry,
+            of,
         }
     }
 
@@ -442,6 +452,12 @@ impl EntryMut<'_, '_> {
     pub fn moment(&mut self) -> Option<Moment> {
         let entry = self.entry();
         entry.is_tree().then(|| entry.tree_mut().freeze())
+    }
+
+    /// A tree at this moment, to be copied later without a lock, in O(1); `None` if the value is none.
+    pub fn original(&mut self) -> Option<Original> {
+        let entry = self.entry();
+        entry.is_tree().then(|| entry.tree_mut().original())
     }
 
     /// A copy of value and expiry.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::collection::any::Collection;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::log::edits::Edits;
 use crate::collection::sorted::{SortedSet, score_of, scored};
@@ -194,6 +195,13 @@ fn run(small_bytes: usize, seed: u64) {
                     model.compare(SortedRef::Tree(&again), &mut random);
                 }
                 model.compare(entry.sorted(), &mut random);
+                if let Some(original) = entry.original() {
+                    let Collection::SortedSet(again) = original.copy() else {
+                        panic!("it is a sorted set");
+                    };
+                    again.verify();
+                    model.compare(SortedRef::Tree(&again), &mut random);
+                }
             });
             with_entry(&copy, |entry| model.compare(entry.sorted(), &mut random));
         }

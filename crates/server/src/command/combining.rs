@@ -1,15 +1,15 @@
-//! Commands that make something of several large sets. A thread reads the sets as they were at one moment,
-//! while nothing is locked and the connection waits.
+//! Commands that make something of large collections: of several sets, or a copy of one collection. A thread
+//! reads the collections as they were at one moment, while nothing is locked and the connection waits.
 //!
 //! What is returned is of that moment. What is stored has to be of the moment at which it is stored, so the
-//! command runs again when the value is made: it takes the value if none of the sets has changed since
-//! ([`crate::observe::readings`]). Otherwise the sets are read again, the last time ([`COMBINE_TRIES`]) under
-//! the locks of their shards. Small sets are read under the locks at once, and so are all in a transaction.
+//! command runs again when the value is made: it takes the value if none of the collections has changed since
+//! ([`crate::observe::readings`]). Otherwise they are read again, the last time ([`COMBINE_TRIES`]) under the
+//! locks of their shards. Small ones are read under the locks at once, and so are all in a transaction.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use keyspace::{Detached, Key, New, reason};
+use keyspace::{Detached, Key, Keyspace, New, reason};
 
 use super::deferred::do_apart;
 use super::park::Wait;
@@ -17,6 +17,7 @@ use super::{Args, Context, Failure, Handled, Next};
 use crate::observe::notify::Event;
 use crate::observe::readings::{KeysRead, Slot, Underway};
 use crate::request::Pieces;
+use crate::server::Server;
 use crate::shared::Outcome;
 use crate::store::{Shard, Shards};
 
@@ -48,9 +49,34 @@ pub(super) trait Combination: Send + 'static {
 
 /// A value that is to be stored.
 pub(super) struct Made {
-    pub(super) len: u64,
-    /// None: the key is to be removed.
-    pub(super) value: Option<Detached>,
+    keyspace: &'static Keyspace,
+    len: u64,
+    value: Option<Detached>,
+}
+
+impl Made {
+    /// A value of so many items. None: the key is to be removed.
+    pub(super) fn new(server: &'static Server, len: u64, value: Option<Detached>) -> Made {
+        let keyspace = &server.keyspace;
+        Made {
+            keyspace,
+            len,
+            value,
+        }
+    }
+
+    /// The value, which is taken once.
+    pub(super) fn take(&mut self) -> Option<Detached> {
+        self.value.take()
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Some(value) = self.value.take() {
+            self.keyspace.discard_value(value);
+        }
+    }
 }
 
 /// A value that a thread makes for a command of the connection.
@@ -68,6 +94,108 @@ impl Combining {
     }
 }
 
+/// One run of a command that makes something.
+#[derive(Default)]
+pub(super) struct Attempt {
+    /// What a thread has made since an earlier run.
+    made: Option<(Made, Underway)>,
+    /// The earlier runs that began a thread.
+    tries: u32,
+}
+
+impl Attempt {
+    /// Begins a run. None: the connection waits for its thread, and the command is to be tried again.
+    ///
+    /// # Errors
+    /// The thread has ended without a value.
+    pub(super) fn begin(
+        context: &mut Context<'_>,
+        args: &Args<'_>,
+    ) -> Result<Option<Attempt>, Failure> {
+        let before = context.session.combining.take();
+        let Some(before) = before.filter(|before| before.is_for(context.store.db, args)) else {
+            return Ok(Some(Attempt::default()));
+        };
+        match before.value.try_recv() {
+            Ok((made, _)) => Ok(Some(Attempt {
+                made: Some((made, before.reading)),
+                tries: before.tries,
+            })),
+            Err(TryRecvError::Disconnected) => Err(NOT_DONE),
+            // CLIENT UNBLOCK, or the thread is a moment behind.
+            Err(TryRecvError::Empty) => {
+                let soon = context.store.now + LOOK_MS;
+                wait_for(context, before, Some(soon));
+                Ok(None)
+            }
+        }
+    }
+
+    /// What was made, if it may be stored: `is_current` says that nothing it was made of has changed.
+    pub(super) fn made(&mut self, is_current: impl FnOnce(&Underway) -> bool) -> Option<Made> {
+        let (made, reading) = self.made.take()?;
+        is_current(&reading).then_some(made)
+    }
+
+    /// Whether a thread is to do so many steps.
+    pub(super) fn goes_apart(&self, context: &Context<'_>, steps: u64) -> bool {
+        steps >= COMBINE_APART && context.may_wait() && self.tries < COMBINE_TRIES
+    }
+
+    /// Starts the thread that makes a value, for which the connection waits. `reading` was begun under the
+    /// locks that are released now.
+    pub(super) fn go_apart(
+        self,
+        context: &mut Context<'_>,
+        args: &Args<'_>,
+        (reading, slot): (Underway, Slot),
+        make: impl FnOnce() -> Made + Send + 'static,
+    ) -> Handled {
+        let (sender, value) = channel();
+        let (start, started) = channel();
+        let (server, client) = (context.server, Arc::clone(&context.session.client));
+        let thread = std::thread::Builder::new().name("combine".into());
+        let spawned = thread.spawn(move || {
+            sys::process::work_in_background();
+            // The connection waits by now.
+            if started.recv().is_ok() {
+                // The connection may be gone.
+                let _ = sender.send((make(), slot));
+                server.unblock(&client, Outcome::TimeIsUp);
+            }
+        });
+        spawned
+            .map_err(|error| Failure::new(format!("ERR no thread could be started: {error}")))?;
+        let request = args.from(0).map(Box::from).collect();
+        let combining = Box::new(Combining {
+            request,
+            value,
+            reading,
+            tries: self.tries + 1,
+        });
+        wait_for(context, combining, None);
+        // The thread is there: it waits for this.
+        let _ = start.send(());
+        Ok(Next::Retry)
+    }
+}
+
+/// Begins to read keys, whose shards are locked. None: as many commands as may make something do so.
+pub(super) fn read_keys<'k>(
+    context: &Context<'_>,
+    keys: impl Iterator<Item = Key<'k>>,
+    mut observe: impl FnMut(Key<'k>, u8),
+) -> Option<(Underway, Slot)> {
+    let readings = &context.store.observers.readings;
+    let slot = readings.slot(COMBINATIONS)?;
+    let mut reading = KeysRead::of(context.store.db);
+    for key in keys {
+        observe(key, reason::READ);
+        reading.add(key);
+    }
+    Some((readings.begin(reading), slot))
+}
+
 /// Gives a key what is made of the sets of other keys. `read` takes their moments.
 pub(super) fn store<C: Combination>(
     context: &mut Context<'_>,
@@ -76,54 +204,31 @@ pub(super) fn store<C: Combination>(
     event: Event,
     read: impl FnOnce(&mut Shards<'_>) -> Result<C, Failure>,
 ) -> Handled {
-    let before = context.session.combining.take();
-    let before = before.filter(|before| before.is_for(context.store.db, args));
-    let tries = before.as_ref().map_or(0, |before| before.tries);
-    let mut made = None;
-    if let Some(before) = before {
-        match before.value.try_recv() {
-            Ok((value, _)) => made = Some((value, before.reading)),
-            Err(TryRecvError::Disconnected) => return Err(NOT_DONE),
-            // CLIENT UNBLOCK, or the thread is a moment behind.
-            Err(TryRecvError::Empty) => {
-                let soon = context.store.now + LOOK_MS;
-                return Ok(wait_for(context, before, Some(soon)));
-            }
-        }
-    }
+    let Some(mut attempt) = Attempt::begin(context, args)? else {
+        return Ok(Next::Retry);
+    };
     let locked = std::iter::once(target).chain(keys.iter().copied());
     let mut shards = context.store.lock_keys(locked);
-    let is_current = |reading: &Underway, shards: &mut Shards<'_>| {
+    let made = attempt.made(|reading| {
         keys.iter().all(|&key| {
             // An expired key is removed now, and that is a change.
             shards.of(key).contains(key);
             !reading.is_changed(key)
         })
-    };
-    let made = made.filter(|(_, reading)| is_current(reading, &mut shards));
+    });
     let made = match made {
-        Some((made, _)) => made,
+        Some(made) => made,
         None => {
             let combination = read(&mut shards)?;
-            let is_large = combination.steps() >= COMBINE_APART;
-            if is_large && context.may_wait() && tries < COMBINE_TRIES {
-                let readings = &context.store.observers.readings;
-                let Some(slot) = readings.slot(COMBINATIONS) else {
+            if attempt.goes_apart(context, combination.steps()) {
+                let observe = |key, reason| shards.of(key).observe(key, reason);
+                let Some(reading) = read_keys(context, keys.iter().copied(), observe) else {
                     return Ok(Next::Retry);
                 };
-                let mut reading = KeysRead::of(context.store.db);
-                for &key in keys {
-                    shards.of(key).observe(key, reason::READ);
-                    reading.add(key);
-                }
-                let reading = readings.begin(reading);
                 drop(shards);
-                return begin(
-                    context,
-                    args,
-                    (target, combination, slot),
-                    (reading, tries + 1),
-                );
+                let name: Box<[u8]> = target.bytes.into();
+                let make = move || combination.make(&name, None);
+                return attempt.go_apart(context, args, reading, make);
             }
             combination.make(target.bytes, Some((&mut shards, keys)))
         }
@@ -135,45 +240,8 @@ pub(super) fn store<C: Combination>(
     Ok(Next::Done)
 }
 
-/// Starts the thread that makes the value.
-fn begin<C: Combination>(
-    context: &mut Context<'_>,
-    args: &Args<'_>,
-    (target, combination, slot): (Key<'_>, C, Slot),
-    (reading, tries): (Underway, u32),
-) -> Handled {
-    let (sender, value) = channel();
-    let (start, started) = channel();
-    let (server, client) = (context.server, Arc::clone(&context.session.client));
-    let name: Box<[u8]> = target.bytes.into();
-    let thread = std::thread::Builder::new().name("combine".into());
-    let spawned = thread.spawn(move || {
-        sys::process::work_in_background();
-        // The connection waits by now.
-        if started.recv().is_ok() {
-            let made = combination.make(&name, None);
-            drop(combination);
-            // The connection may be gone.
-            let _ = sender.send((made, slot));
-            server.unblock(&client, Outcome::TimeIsUp);
-        }
-    });
-    spawned.map_err(|error| Failure::new(format!("ERR no thread could be started: {error}")))?;
-    let request = args.from(0).map(Box::from).collect();
-    let combining = Box::new(Combining {
-        request,
-        value,
-        reading,
-        tries,
-    });
-    let next = wait_for(context, combining, None);
-    // The thread is there: it waits for this.
-    let _ = start.send(());
-    Ok(next)
-}
-
 /// Lets the connection wait for its value; then its command runs again.
-fn wait_for(context: &mut Context<'_>, combining: Box<Combining>, until_ms: Option<i64>) -> Next {
+fn wait_for(context: &mut Context<'_>, combining: Box<Combining>, until_ms: Option<i64>) {
     context.session.combining = Some(combining);
     let _: Next = context.park(Wait {
         until_ms,
@@ -181,11 +249,10 @@ fn wait_for(context: &mut Context<'_>, combining: Box<Combining>, until_ms: Opti
         repeats: true,
         give_up: |_, _| {},
     });
-    Next::Retry
 }
 
-fn put(mut shard: Shard<'_>, target: Key<'_>, made: Made, event: Event) {
-    match made.value {
+fn put(mut shard: Shard<'_>, target: Key<'_>, mut made: Made, event: Event) {
+    match made.take() {
         None => {
             if shard.remove(target) {
                 shard.tell(Event::DEL, target);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ferrite_log::Blob;
 use keyspace::collection::any::{Collection, Moment};
+use keyspace::collection::copy::Original;
 use keyspace::{
     ChangeKind, Detached, EntryMut, EntryRef, Expiry, Guard, Key, Kind, LargeValue, New, Stored,
 };
@@ -360,7 +361,7 @@ impl Entry<'_, '_> {
 
     /// The value at this moment. Large values are shared, not copied.
     pub(crate) fn still(&mut self) -> Still {
-        let bytes = self.inner.tree().map_or(0, Collection::bytes);
+        let bytes = self.tree_bytes();
         if let Some(moment) = self.inner.moment() {
             return Still::Tree(moment, bytes);
         }
@@ -371,6 +372,16 @@ impl Entry<'_, '_> {
             }
             Stored::Inline(run) => Still::Run(self.inner.kind(), run.to_vec()),
         }
+    }
+
+    /// Bytes of a collection that is a tree; 0 if it is none.
+    pub(crate) fn tree_bytes(&self) -> usize {
+        self.inner.tree().map_or(0, Collection::bytes)
+    }
+
+    /// A tree as it is now, to be copied later; `None` if it is none.
+    pub(crate) fn original(&mut self) -> Option<Original> {
+        self.inner.original()
     }
 
     /// A copy of value and expiry.

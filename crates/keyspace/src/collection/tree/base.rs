@@ -147,7 +147,7 @@ impl<K: LeafKind> Tree<K> {
 
     /// The longest run of more than one item.
     #[inline]
-    pub(super) fn leaf_max(&self) -> usize {
+    pub(in crate::collection) fn leaf_max(&self) -> usize {
         usize::from(self.leaf_max)
     }
 

@@ -5,6 +5,7 @@ use super::shape::Shares;
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::node::{Base, CHILDREN_MAX, Child, Node};
 use crate::collection::run::{EXPIRING, Run};
+use crate::collection::view::View;
 
 /// A leaf of a tree that is built.
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +132,29 @@ impl<K: LeafKind> Tree<K> {
         let mut row = LeafRow::new(kind, leaf_max);
         leaves.into_iter().for_each(|leaf| row.push(&leaf));
         row.finish()
+    }
+
+    /// A tree of the same items that shares nothing with this one.
+    pub fn copy(&self) -> Tree<K>
+    where
+        K: Clone,
+    {
+        Tree::copy_of(self.view(), self.leaf_max())
+    }
+
+    /// A tree of the items of a view, whose leaves have up to `leaf_max` bytes: leaves are copied as a whole.
+    pub fn copy_of(view: View<'_, K>, leaf_max: usize) -> Tree<K>
+    where
+        K: Clone,
+    {
+        let leaves = view.leaves(&Edge::default());
+        let leaves = leaves.map(|leaf| Leaf {
+            start: leaf.start(),
+            run: leaf.run(),
+            base: Base::default(),
+            is_whole: false,
+        });
+        Tree::of_leaves(view.kind.clone(), leaf_max, leaves)
     }
 
     /// Takes all leaves out, in order, of a tree that nobody has cloned. Their bytes stay counted until they

@@ -1,12 +1,11 @@
 //! Changes of items.
 
 use super::base::Tree;
-use super::build::Leaf;
 use super::cut::Cut;
 use super::deadlines::Deadline;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::kind::{Edge, LeafKind};
-use crate::collection::node::{Base, Child, Node};
+use crate::collection::node::{Child, Node};
 use crate::collection::run::{Item, Packed};
 use crate::collection::view::{Path, lower};
 
@@ -20,21 +19,6 @@ pub enum Put {
 }
 
 impl<K: LeafKind> Tree<K> {
-    /// A tree of the same items that shares nothing with this one: its leaves are copied as a whole.
-    pub fn copy(&self) -> Tree<K>
-    where
-        K: Clone,
-    {
-        let leaves = self.view().leaves(&Edge::default());
-        let leaves = leaves.map(|leaf| Leaf {
-            start: leaf.start(),
-            run: leaf.run(),
-            base: Base::default(),
-            is_whole: false,
-        });
-        Tree::of_leaves(self.kind.clone(), self.leaf_max(), leaves)
-    }
-
     /// Sets an item: in place of the one of its name (and order key), if there is one.
     ///
     /// Touches a child in each inner node, and the leaf: about one cache miss for each level that is not

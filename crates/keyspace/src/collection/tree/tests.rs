@@ -123,6 +123,9 @@ impl<K: LeafKind + Clone> Pair<K> {
                 let gone = self.random.usize(..self.clones.len());
                 let (frozen, model) = self.clones.swap_remove(gone);
                 compare(frozen.view(), &model);
+                let copy = Tree::copy_of(frozen.view(), self.tree.leaf_max());
+                copy.verify();
+                compare(copy.view(), &model);
                 if self.random.bool() {
                     drop(frozen.drop_if_light());
                 }

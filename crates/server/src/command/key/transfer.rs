@@ -3,16 +3,22 @@
 //!
 //! Where there are two places, both are locked before either is looked at, and the expiry goes along.
 
-use keyspace::{Detached, Key, LargeValue};
+use keyspace::collection::copy::Original;
+use keyspace::{Detached, Key, LargeValue, Type};
 
 use super::payload::{self, Options, Restored};
+use crate::command::combining::{Attempt, Made, read_keys};
 use crate::command::deferred::do_apart;
 use crate::command::{Args, Context, Failure, Handled, Next, failure};
 use crate::config::Setting;
 use crate::limits::DUMP_APART_BYTES;
 use crate::observe::notify::Event;
+use crate::observe::readings::{Slot, Underway};
 use crate::request::Pieces;
-use crate::store::{Pair, Shard};
+use crate::store::{Pair, Shard, Shards};
+
+/// Bytes of a collection that are copied in the time of a step of those that `combining` counts.
+const COPY_STEP_BYTES: usize = 32;
 
 const BUSY: Failure = Failure::of("BUSYKEY Target key name already exists.");
 const SAME_OBJECT: Failure = Failure::of("ERR source and destination objects are the same");
@@ -84,47 +90,119 @@ pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if db == own && from.bytes == to.bytes {
         return Err(SAME_OBJECT);
     }
-    // Whether the name is free is asked first: a value that has no place to go need not be copied.
-    let is_free = |shard: &mut Shard<'_>| replace || shard.find_to_change(to).is_none();
-    let copied = |shard: &mut Shard<'_>, free: bool| -> Result<Option<Detached>, Failure> {
-        if free {
-            shard.check_log_of_copy(from, to)?;
-        }
-        let source = shard.read(from);
-        Ok(source.filter(|_| free).map(|source| source.copy()))
+    let Some(mut attempt) = Attempt::begin(context, args)? else {
+        return Ok(Next::Retry);
     };
     let own_pins = context.own_pins(db, to);
-    let in_transaction = context.in_transaction;
-    let must_wait = |source: &mut Shard<'_>, is_relied_on: bool| {
-        is_relied_on && !in_transaction && source.holds_file(from)
+    let mut places = match db == own {
+        true => Places::One(context.store.lock_keys([from, to].into_iter())),
+        false => Places::Two(context.store.lock_across((own, from), (db, to))),
     };
-    let done = if db == own {
-        let mut shards = context.store.lock_keys([from, to].into_iter());
-        let is_relied_on = shards.of(to).is_relied_on(own_pins);
-        if must_wait(&mut shards.of(from), is_relied_on) {
-            drop(shards);
-            return Ok(Next::Retry);
+    let is_relied_on = places.target(to, |shard| shard.is_relied_on(own_pins));
+    let must_wait = is_relied_on && !context.in_transaction;
+    if must_wait && places.source(from, |shard| shard.holds_file(from)) {
+        return Ok(Next::Retry);
+    }
+    // Whether the name is free is asked first: a value that has no place to go need not be copied.
+    let is_free = replace || places.target(to, |shard| shard.find_to_change(to).is_none());
+    let copied = places.source(from, |shard| {
+        copied(context, shard, from, (to, is_free), &mut attempt)
+    })?;
+    let value = match copied {
+        Copied::Value(value) => value,
+        Copied::Later => return Ok(Next::Retry),
+        Copied::Apart(source, reading) => {
+            drop(places);
+            let server = context.server;
+            return attempt.go_apart(context, args, reading, move || {
+                let (original, of, expiry) = source;
+                let copy = Detached::tree(original.copy(), of, expiry);
+                Made::new(server, 1, Some(copy))
+            });
         }
-        let free = is_free(&mut shards.of(to));
-        let value = copied(&mut shards.of(from), free)?;
-        value.map(|value| put_copy(&mut shards.of(to), to, value))
-    } else {
-        let mut both = context.store.lock_across((own, from), (db, to));
-        if must_wait(&mut both.first, both.second.is_relied_on(own_pins)) {
-            drop(both);
-            return Ok(Next::Retry);
-        }
-        let free = is_free(&mut both.second);
-        let value = copied(&mut both.first, free)?;
-        value.map(|value| put_copy(&mut both.second, to, value))
     };
-    context.reply.integer(i64::from(done.is_some()));
+    let is_copied = value.is_some();
+    if let Some(value) = value {
+        places.target(to, |shard| {
+            shard.attach(to, value);
+            shard.tell(Event::COPY_TO, to);
+        });
+    }
+    drop(places);
+    context.reply.integer(i64::from(is_copied));
     Ok(Next::Done)
 }
 
-fn put_copy(target: &mut Shard<'_>, to: Key<'_>, value: Detached) {
-    target.attach(to, value);
-    target.tell(Event::COPY_TO, to);
+/// The locked shards of two keys, of one database or two.
+#[expect(clippy::large_enum_variant, reason = "there is one, on the stack")]
+enum Places<'a> {
+    One(Shards<'a>),
+    Two(Pair<'a>),
+}
+
+impl Places<'_> {
+    fn source<R>(&mut self, key: Key<'_>, act: impl FnOnce(&mut Shard<'_>) -> R) -> R {
+        match self {
+            Places::One(shards) => act(&mut shards.of(key)),
+            Places::Two(both) => act(&mut both.first),
+        }
+    }
+
+    fn target<R>(&mut self, key: Key<'_>, act: impl FnOnce(&mut Shard<'_>) -> R) -> R {
+        match self {
+            Places::One(shards) => act(&mut shards.of(key)),
+            Places::Two(both) => act(&mut both.second),
+        }
+    }
+}
+
+/// Result of copying a value.
+enum Copied {
+    /// None: there is no such key, or no place for it.
+    Value(Option<Detached>),
+    /// A thread is to copy it.
+    Apart((Original, Type, Option<i64>), (Underway, Slot)),
+    /// Too many commands make values now.
+    Later,
+}
+
+/// The value of a key whose shard is locked, for a key that may have it if it `is_free`.
+///
+/// # Errors
+/// There is no space on the disk.
+fn copied(
+    context: &Context<'_>,
+    shard: &mut Shard<'_>,
+    from: Key<'_>,
+    (to, is_free): (Key<'_>, bool),
+    attempt: &mut Attempt,
+) -> Result<Copied, Failure> {
+    if is_free {
+        shard.check_log_of_copy(from, to)?;
+        let made = attempt.made(|reading| {
+            // An expired key is removed now, and that is a change.
+            shard.contains(from);
+            !reading.is_changed(from)
+        });
+        if let Some(mut made) = made {
+            return Ok(Copied::Value(made.take()));
+        }
+    }
+    let Some(source) = shard.read(from).filter(|_| is_free) else {
+        return Ok(Copied::Value(None));
+    };
+    let steps = (source.tree_bytes() / COPY_STEP_BYTES) as u64;
+    if !attempt.goes_apart(context, steps) {
+        return Ok(Copied::Value(Some(source.copy())));
+    }
+    let (of, expiry) = (source.as_ref().value_type(), source.expiry());
+    let observe = |key, reason| shard.observe(key, reason);
+    let Some(reading) = read_keys(context, std::iter::once(from), observe) else {
+        return Ok(Copied::Later);
+    };
+    let original = shard.find(from).and_then(|mut source| source.original());
+    let source = (original.expect("it is a tree"), of, expiry);
+    Ok(Copied::Apart(source, reading))
 }
 
 /// The options behind COPY's keys: the database the copy goes to, and whether it may replace a key there.

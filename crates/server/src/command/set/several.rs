@@ -185,7 +185,7 @@ impl Combination for Making {
             let form = Packed::form_of(&server.settings, &builder);
             Detached::built(builder, form, None)
         });
-        Made { len, value }
+        Made::new(server, len, value)
     }
 }
 

@@ -427,7 +427,7 @@ impl Combination for Making {
             Detached::built(builder, form, None)
         });
         let len = all.len() as u64;
-        Made { len, value }
+        Made::new(server, len, value)
     }
 }
 
