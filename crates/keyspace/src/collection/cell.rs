@@ -164,11 +164,25 @@ impl<'a> Cell<'a> {
     }
 
     /// [`Cell::decode`] of bytes of which nothing is known; a name must have its shortest form.
+    #[inline]
     pub(super) fn check(
         bytes: &[u8],
         at: usize,
         is_name: bool,
     ) -> Result<(Cell<'_>, usize), BadCell> {
+        // A short text is the common case. It is no integer if it begins with another character.
+        if let Some((&head @ 0..SHORT, rest)) = bytes.get(at..).and_then(<[u8]>::split_first)
+            && let Some(text) = rest.get(..usize::from(head))
+            && !(is_name && matches!(text.first(), Some(b'-' | b'0'..=b'9')))
+        {
+            return Ok((Cell::Bytes(text), at + 1 + text.len()));
+        }
+        Cell::check_other(bytes, at, is_name)
+    }
+
+    /// [`Cell::check`] of any cell.
+    #[inline(never)]
+    fn check_other(bytes: &[u8], at: usize, is_name: bool) -> Result<(Cell<'_>, usize), BadCell> {
         let rest = bytes.get(at..).ok_or(BadCell::Cut)?;
         let need = match *rest.first().ok_or(BadCell::Cut)? {
             0..SHORT => 1,

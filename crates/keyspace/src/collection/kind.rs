@@ -65,38 +65,40 @@ pub trait LeafKind: Sized {
         from: &Edge<'_>,
         to: Option<&Edge<'_>>,
     ) -> Result<Run<'a>, Damage> {
-        let run = Run::check(bytes)?;
         let others = if Self::HAS_INTEGERS { INTEGERS } else { 0 };
-        if run.flags() & !(EXPIRING | others) != Self::FLAGS {
+        let flags = Run::flags_of(bytes).ok_or(Damage::Length)?;
+        if flags & !(EXPIRING | others) != Self::FLAGS {
             return Err(Damage::Kind);
         }
-        let (mut last, mut name) = (None, Vec::new());
-        for item in run.iter() {
-            if !self.is_valid(&item) {
+        let mut last: Option<(u128, Cell<'a>)> = None;
+        Run::check_items(bytes, |item| {
+            if !self.is_valid(item) {
                 return Err(Damage::Kind);
             }
             if !Self::IS_KEYED {
-                continue;
+                return Ok(());
             }
-            let mut scratch = [0; DECIMAL_MAX];
-            let edge = Edge {
-                order: self.order(&item),
-                name: item.name.text(&mut scratch),
-            };
-            if edge < *from || to.is_some_and(|to| edge >= *to) {
-                return Err(Damage::Order);
+            let (order, name) = (self.order(item), item.name);
+            let is_inside =
+                !is_below(order, name, from) && to.is_none_or(|to| is_below(order, name, to));
+            let last = last.replace((order, name)).filter(|_| Self::IS_SORTED);
+            let is_next = last.is_none_or(|(before, last)| {
+                let mut scratch = [0; DECIMAL_MAX];
+                let name = name.text(&mut scratch);
+                is_below(before, last, &Edge { order, name })
+            });
+            match is_inside && is_next {
+                true => Ok(()),
+                false => Err(Damage::Order),
             }
-            if Self::IS_SORTED {
-                if last.is_some_and(|order| Edge { order, name: &name } >= edge) {
-                    return Err(Damage::Order);
-                }
-                last = Some(edge.order);
-                name.clear();
-                name.extend_from_slice(edge.name);
-            }
-        }
-        Ok(run)
+        })
     }
+}
+
+/// Whether an item of this order key and name is before an edge.
+#[inline]
+fn is_below(order: u128, name: Cell<'_>, edge: &Edge<'_>) -> bool {
+    order < edge.order || order == edge.order && name.text(&mut [0; DECIMAL_MAX]) < edge.name
 }
 
 /// A place between items: before all that are not below (order key, name).

@@ -4,7 +4,7 @@ use super::layout::{
     BARE, DEQUE, EXPIRING, EXPIRY_LEN, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, NUMBERED, PAIRS,
     TAGGED, has_tags, tag_at,
 };
-use super::packed::{Run, tag};
+use super::packed::{Item, Run, expiry_at, tag};
 use crate::collection::cell::{self, Cell};
 
 /// Why bytes are no run.
@@ -40,10 +40,33 @@ impl From<Damage> for std::io::Error {
 impl<'a> Run<'a> {
     /// A run from bytes of which nothing is known. Takes no more memory than twelve times theirs.
     pub fn check(bytes: &'a [u8]) -> Result<Run<'a>, Damage> {
+        Run::check_items(bytes, |_| Ok(()))
+    }
+
+    /// [`Run::check`] that shows each item, and ends with the first damage that `visit` finds. Items are shown
+    /// while those that follow are not checked.
+    #[inline]
+    pub(in crate::collection) fn check_items(
+        bytes: &'a [u8],
+        mut visit: impl FnMut(&Item<'a>) -> Result<(), Damage>,
+    ) -> Result<Run<'a>, Damage> {
         let header = bytes.first_chunk::<HEADER>().ok_or(Damage::Length)?;
-        if header[2] & INTEGERS != 0 {
-            return Run { bytes }.check_integers();
-        }
+        let whole = match header[2] {
+            flags if flags & INTEGERS != 0 => Run { bytes }.check_integers()?,
+            flags if flags & DEQUE != 0 => Run::check_cells(bytes, &mut |_| Ok(()))?,
+            _ => return Run::check_cells(bytes, &mut visit),
+        };
+        whole.iter().try_for_each(|item| visit(&item))?;
+        Ok(whole)
+    }
+
+    /// [`Run::check_items`] of a run of cells. Of a deque no item is shown.
+    #[inline]
+    fn check_cells(
+        bytes: &'a [u8],
+        visit: &mut impl FnMut(&Item<'a>) -> Result<(), Damage>,
+    ) -> Result<Run<'a>, Damage> {
+        let header = bytes.first_chunk::<HEADER>().ok_or(Damage::Length)?;
         if header[2] & !(TAGGED | PAIRS | EXPIRING | BARE | NUMBERED | DEQUE) != 0 || header[3] != 0
         {
             return Err(Damage::Flags);
@@ -62,30 +85,46 @@ impl<'a> Run<'a> {
         if count > GROUP && bytes.len() - items_at > ITEMS_MAX {
             return Err(Damage::Length);
         }
-        let mut names = Vec::new();
+        let mut names = Names::new(if flags & TAGGED != 0 { count } else { 0 });
         let mut at = items_at;
         for index in 0..count {
             if index % GROUP == 0 && flags & BARE == 0 && run.offset(index / GROUP) != at - items_at
             {
                 return Err(Damage::Offset);
             }
+            let mut expiry = None;
             if bytes.get(at) == Some(&cell::EXPIRY) {
                 if flags & EXPIRING == 0 {
                     return Err(Damage::Expiry);
                 }
+                if bytes.len() - at < EXPIRY_LEN {
+                    return Err(Damage::Item);
+                }
+                expiry = Some(expiry_at(bytes, at));
                 at += EXPIRY_LEN;
             }
+            let name_at = at;
             let (name, end) = Cell::check(bytes, at, true).map_err(|_| Damage::Item)?;
             at = end;
+            let mut value = None;
             if flags & PAIRS != 0 {
-                (_, at) = Cell::check(bytes, at, false).map_err(|_| Damage::Item)?;
+                let (cell, end) = Cell::check(bytes, at, false).map_err(|_| Damage::Item)?;
+                (value, at) = (Some(cell), end);
             }
             if flags & TAGGED != 0 {
-                if has_tags(flags) && bytes[tag_at(flags, index)] != tag(name) {
+                let tag = tag(name);
+                if has_tags(flags) && bytes[tag_at(flags, index)] != tag {
                     return Err(Damage::Tag);
                 }
-                names.push(name);
+                if names.add(bytes, name, (tag, name_at)) {
+                    return Err(Damage::Twice);
+                }
             }
+            visit(&Item {
+                name,
+                value,
+                expiry,
+            })?;
         }
         if at != bytes.len() {
             return Err(Damage::Length);
@@ -95,7 +134,7 @@ impl<'a> Run<'a> {
             if has_tags(flags) && free.any(|index| bytes[tag_at(flags, index)] != 0) {
                 return Err(Damage::Tag);
             }
-            if comes_twice(names) {
+            if names.looks == 0 && names.any_twice(bytes) {
                 return Err(Damage::Twice);
             }
         }
@@ -155,50 +194,92 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Whether a name is there more than once. Names with different tags are different, so few are compared.
-/// Where many have one tag, all are sorted.
-fn comes_twice(mut names: Vec<Cell<'_>>) -> bool {
-    const NONE: u16 = u16::MAX;
-    let mut last = [NONE; 1 << u8::BITS];
-    let mut before = Vec::with_capacity(names.len());
-    let mut looks = names.len() * 4;
-    for (index, &name) in names.iter().enumerate() {
-        let last = &mut last[usize::from(tag(name))];
-        let mut at = *last;
-        while at != NONE && looks > 0 {
-            if names[usize::from(at)] == name {
+/// The names of a run, to find one that comes twice. Names with different tags are different, so few are
+/// compared. Where many have one tag, all are sorted at the end.
+struct Names {
+    /// Of each tag the last name.
+    last: [u16; 1 << u8::BITS],
+    names: Vec<Earlier>,
+    /// How many names may still be compared.
+    looks: usize,
+}
+
+/// A name of a run.
+struct Earlier {
+    at: usize,
+    /// The name before it that has its tag.
+    before: u16,
+}
+
+const NONE: u16 = u16::MAX;
+
+impl Names {
+    fn new(count: usize) -> Names {
+        Names {
+            last: [NONE; 1 << u8::BITS],
+            names: Vec::with_capacity(count),
+            looks: count * 4,
+        }
+    }
+
+    /// Adds a name that begins at `at`. Whether it was found among the others, which not all are looked at.
+    #[inline]
+    fn add(&mut self, bytes: &[u8], name: Cell<'_>, (tag, at): (u8, usize)) -> bool {
+        let last = &mut self.last[usize::from(tag)];
+        let before = std::mem::replace(last, self.names.len() as u16);
+        let mut next = before;
+        while next != NONE && self.looks > 0 {
+            let earlier = &self.names[usize::from(next)];
+            if Cell::decode(bytes, earlier.at).0 == name {
                 return true;
             }
-            at = before[usize::from(at)];
-            looks -= 1;
+            next = earlier.before;
+            self.looks -= 1;
         }
-        before.push(std::mem::replace(last, index as u16));
+        self.names.push(Earlier { at, before });
+        false
     }
-    if looks > 0 {
-        return false;
+
+    /// Whether a name comes twice. All are compared.
+    fn any_twice(&self, bytes: &[u8]) -> bool {
+        let name = |earlier: &Earlier| Cell::decode(bytes, earlier.at).0;
+        let mut names: Vec<Cell<'_>> = self.names.iter().map(name).collect();
+        names.sort_unstable_by_key(|&name| match name {
+            Cell::Int(integer) => (Some(integer), &[][..]),
+            Cell::Bytes(bytes) => (None, bytes),
+        });
+        names.windows(2).any(|pair| pair[0] == pair[1])
     }
-    names.sort_unstable_by_key(|&name| match name {
-        Cell::Int(integer) => (Some(integer), &[][..]),
-        Cell::Bytes(bytes) => (None, bytes),
-    });
-    names.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Cell, comes_twice, tag};
+    use super::{Cell, Names, tag};
+
+    /// Whether the names of a list are found to come twice.
+    fn comes_twice(names: &[Cell<'_>]) -> bool {
+        let mut bytes = vec![0; names.iter().map(|name| name.size()).sum()];
+        let (mut all, mut at) = (Names::new(names.len()), 0);
+        let mut is_found = false;
+        for &name in names {
+            let end = at + name.encode(&mut bytes[at..]);
+            is_found |= all.add(&bytes, name, (tag(name), at));
+            at = end;
+        }
+        is_found || all.looks == 0 && all.any_twice(&bytes)
+    }
 
     #[test]
     fn a_name_that_comes_twice_is_found_among_many_of_one_tag() {
         let same = (0..).map(Cell::Int).filter(|&name| tag(name) == 7);
         let mut names: Vec<_> = same.take(500).collect();
-        assert!(!comes_twice(names.clone()));
+        assert!(!comes_twice(&names));
         names.push(names[3]);
-        assert!(comes_twice(names.clone()));
+        assert!(comes_twice(&names));
         names.rotate_right(400);
-        assert!(comes_twice(names));
+        assert!(comes_twice(&names));
         let different: Vec<_> = (0..5000).map(Cell::Int).collect();
-        assert!(!comes_twice(different.clone()));
-        assert!(comes_twice([different, vec![Cell::Int(4999)]].concat()));
+        assert!(!comes_twice(&different));
+        assert!(comes_twice(&[different, vec![Cell::Int(4999)]].concat()));
     }
 }

@@ -210,7 +210,7 @@ pub(super) fn tag(name: Cell<'_>) -> u8 {
 
 /// The expiry of the item at `at`, which has one.
 #[inline]
-fn expiry_at(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn expiry_at(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word[..EXPIRY_LEN - 1].copy_from_slice(&bytes[at + 1..at + EXPIRY_LEN]);
     u64::from_le_bytes(word)
@@ -322,6 +322,12 @@ impl<'a> Run<'a> {
     #[inline]
     pub(super) fn integers(self) -> Distances<'a> {
         Distances(self.bytes)
+    }
+
+    /// The flags of bytes of which nothing is known; `None` if they are too few.
+    #[inline]
+    pub(in crate::collection) fn flags_of(bytes: &[u8]) -> Option<u8> {
+        bytes.first_chunk::<HEADER>().map(|header| header[2])
     }
 
     /// [`TAGGED`], [`PAIRS`], [`EXPIRING`], [`BARE`], [`NUMBERED`], [`INTEGERS`], [`DEQUE`].
