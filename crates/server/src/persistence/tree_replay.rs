@@ -30,6 +30,10 @@ const PARTS: usize = 64;
 const WAITING_BYTES: u64 = 64 << 20;
 const WAITING_SHARE: u64 = 16;
 
+/// Buffers of inboxes that are kept for the next, and the largest of them.
+const SPARE_BUFFERS: usize = 8;
+const SPARE_BYTES: usize = 1 << 20;
+
 /// Bytes of memory for records that wait, by `maxmemory`.
 pub(super) fn waiting_bytes(limit: u64) -> u64 {
     match limit {
@@ -105,6 +109,8 @@ pub(super) struct TreeReplay {
     /// Some of them have none any more.
     queue: Mutex<VecDeque<u64>>,
     with_leaves: Mutex<VecDeque<u64>>,
+    /// Buffers of inboxes that were applied.
+    spare: Mutex<Vec<Vec<u8>>>,
     /// Bytes of memory of all records that wait, and how many there may be between two pieces.
     waiting: AtomicUsize,
     waiting_max: u64,
@@ -120,6 +126,7 @@ impl TreeReplay {
             lost: Mutex::default(),
             queue: Mutex::default(),
             with_leaves: Mutex::default(),
+            spare: Mutex::default(),
             waiting: AtomicUsize::new(0),
             waiting_max,
         }
@@ -150,6 +157,12 @@ impl TreeReplay {
         if is_leaf && !inbox.has_leaf {
             inbox.has_leaf = true;
             self.with_leaves.lock().push_back(instance);
+        }
+        if inbox.bytes.capacity() == 0
+            && is_leaf
+            && let Some(spare) = self.spare.lock().pop()
+        {
+            inbox.bytes = spare;
         }
         inbox.bytes.extend_from_slice(bytes);
         inbox.records.push(InInbox {
@@ -216,6 +229,17 @@ impl TreeReplay {
         }
         if let Some(Found::Pieces(pieces)) = part.get_mut(&instance) {
             pieces.settle();
+        }
+        drop(part);
+        self.keep(inbox.bytes);
+    }
+
+    /// Keeps a buffer for another inbox.
+    fn keep(&self, mut buffer: Vec<u8>) {
+        let mut spare = self.spare.lock();
+        if buffer.capacity() <= SPARE_BYTES && spare.len() < SPARE_BUFFERS {
+            buffer.clear();
+            spare.push(buffer);
         }
     }
 

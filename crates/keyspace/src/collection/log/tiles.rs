@@ -18,7 +18,7 @@ use crate::collection::log::leaf::LeafRecord;
 use crate::collection::log::waiting::{Changes, Waiting};
 use crate::collection::node::Base;
 use crate::collection::run::{Damage, Item, PAIRS};
-use crate::collection::tree::{LeafRow, Tree};
+use crate::collection::tree::{LeafRow, LooseLeaf, Tree};
 
 /// A tile with at most so many times as many items as changes is made anew.
 const MERGED_SHARE: u64 = 8;
@@ -47,10 +47,46 @@ impl Place {
 struct Tile<K> {
     /// Where it ends; none: it has the last items.
     to: Option<Place>,
-    items: Tree<K>,
+    items: TileItems<K>,
     base: Base,
     /// Whether the record is all that it is.
     is_whole: bool,
+}
+
+/// Items of a tile.
+#[derive(Debug)]
+enum TileItems<K> {
+    /// A leaf record, as most are in a log without edits.
+    Leaf(LooseLeaf),
+    Tree(Box<Tree<K>>),
+}
+
+/// What all tiles are pieces of.
+#[derive(Debug)]
+struct Whole<K> {
+    kind: K,
+    leaf_max: usize,
+}
+
+impl<K: LeafKind + Clone> TileItems<K> {
+    fn is_empty(&self) -> bool {
+        match self {
+            TileItems::Leaf(leaf) => leaf.run().is_empty(),
+            TileItems::Tree(tree) => tree.count() == 0,
+        }
+    }
+
+    /// They as a tree, to be changed.
+    fn tree(&mut self, whole: &Whole<K>) -> &mut Tree<K> {
+        if let TileItems::Leaf(leaf) = self {
+            let tree = Tree::of_run(whole.kind.clone(), whole.leaf_max, leaf.run());
+            *self = TileItems::Tree(Box::new(tree));
+        }
+        match self {
+            TileItems::Tree(tree) => tree,
+            TileItems::Leaf(_) => unreachable!("it was made a tree"),
+        }
+    }
 }
 
 impl<K> Tile<K> {
@@ -81,13 +117,14 @@ fn covering<'t, K>(
 
 impl<K: LeafKind + Clone> Tile<K> {
     /// Applies changes of its items.
-    fn apply(&mut self, changes: Changes<'_>) {
+    fn apply(&mut self, whole: &Whole<K>, changes: Changes<'_>) {
         self.is_whole = false;
-        if changes.len() as u64 * MERGED_SHARE >= self.items.count() {
-            return self.items.merge(changes);
+        let items = self.items.tree(whole);
+        if changes.len() as u64 * MERGED_SHARE >= items.count() {
+            return items.merge(changes);
         }
         for &mark in changes.marks() {
-            apply(&mut self.items, &changes.change::<K>(mark));
+            apply(items, &changes.change::<K>(mark));
         }
     }
 }
@@ -106,8 +143,7 @@ fn apply<K: LeafKind>(items: &mut Tree<K>, change: &Edit<'_>) {
 /// See the module.
 #[derive(Debug)]
 pub struct Tiles<K> {
-    kind: K,
-    leaf_max: usize,
+    whole: Whole<K>,
     tiles: BTreeMap<Place, Tile<K>>,
     /// Changes that came after all that the tiles have.
     waiting: Waiting,
@@ -117,8 +153,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
     /// No range is known. The tree will have leaves of up to `leaf_max` bytes.
     pub fn new(kind: K, leaf_max: usize) -> Tiles<K> {
         Tiles {
-            kind,
-            leaf_max,
+            whole: Whole { kind, leaf_max },
             tiles: BTreeMap::new(),
             waiting: Waiting::default(),
         }
@@ -126,7 +161,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
 
     /// What is in the leaves.
     pub fn kind(&self) -> &K {
-        &self.kind
+        &self.whole.kind
     }
 
     /// Applies a leaf record; `base` is the record. What nothing rests on any more is appended to `lost`.
@@ -141,21 +176,21 @@ impl<K: LeafKind + Clone> Tiles<K> {
     ) -> Result<(), Damage> {
         self.settle();
         let to = record.to.as_ref();
-        let run = self.kind.check_leaf(record.run, &record.from, to)?;
+        let run = self.whole.kind.check_leaf(record.run, &record.from, to)?;
         self.clear(&record.from, to, lost);
-        let is_leaf = run.bytes().len() <= self.leaf_max || run.count() == 1;
+        let is_leaf = run.bytes().len() <= self.whole.leaf_max || run.count() == 1;
         let items = match is_leaf {
-            true => Tree::of_run(self.kind.clone(), self.leaf_max, run),
+            true => TileItems::Leaf(LooseLeaf::new::<K>(&record.from, run)),
             // Of a build with larger leaves.
             false => {
-                let mut items = Tree::new(self.kind.clone(), self.leaf_max);
+                let mut items = Tree::new(self.whole.kind.clone(), self.whole.leaf_max);
                 for (index, item) in run.iter().enumerate() {
                     match K::IS_KEYED {
                         true => drop(items.set(&item)),
                         false => items.put_number(run.number() + index as u64, item.name),
                     }
                 }
-                items
+                TileItems::Tree(Box::new(items))
             }
         };
         let tile = Tile {
@@ -177,7 +212,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
         {
             let rest = match (before.ends_by(to), to) {
                 (false, Some(to)) => {
-                    let mut items = before.items.copy();
+                    let mut items = before.items.tree(&self.whole).copy();
                     items.cut(&Edge::default(), Some(to));
                     let share = before.base.share / 2;
                     before.base.share -= share;
@@ -190,7 +225,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
                         Place::of(to),
                         Tile {
                             to: end,
-                            items,
+                            items: TileItems::Tree(Box::new(items)),
                             base,
                             is_whole: false,
                         },
@@ -198,7 +233,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
                 }
                 _ => None,
             };
-            before.items.cut(from, None);
+            before.items.tree(&self.whole).cut(from, None);
             before.to = Some(start.clone());
             before.is_whole = false;
             self.tiles.extend(rest);
@@ -214,7 +249,8 @@ impl<K: LeafKind + Clone> Tiles<K> {
             let mut tile = self.tiles.remove(&at).expect("it was just found");
             match to {
                 Some(to) if !tile.ends_by(Some(to)) => {
-                    tile.items.cut(&Edge::default(), Some(to));
+                    let items = tile.items.tree(&self.whole);
+                    items.cut(&Edge::default(), Some(to));
                     tile.is_whole = false;
                     self.tiles.insert(Place::of(to), tile);
                 }
@@ -232,7 +268,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
             self.settle();
         }
         if K::IS_KEYED && self.waiting.has_room(bytes.len()) {
-            return self.waiting.add(&self.kind, bytes);
+            return self.waiting.add(&self.whole.kind, bytes);
         }
         self.edit_singly(bytes)
     }
@@ -252,10 +288,10 @@ impl<K: LeafKind + Clone> Tiles<K> {
     /// Applies an edit of an item to the tile that has it.
     fn edit_item(&mut self, key: &Item<'_>, edit: &Edit<'_>) {
         let mut scratch = [0; DECIMAL_MAX];
-        let edge = Edge::of(&self.kind, key, &mut scratch);
+        let edge = Edge::of(&self.whole.kind, key, &mut scratch);
         if let Some(tile) = covering(&mut self.tiles, &edge) {
             tile.is_whole = false;
-            apply(&mut tile.items, edit);
+            apply(tile.items.tree(&self.whole), edit);
         }
     }
 
@@ -272,10 +308,10 @@ impl<K: LeafKind + Clone> Tiles<K> {
             return;
         }
         let mut waiting = std::mem::take(&mut self.waiting);
-        let mut rest = waiting.sorted(&self.kind);
+        let mut rest = waiting.sorted(&self.whole.kind);
         while let Some(first) = rest.first::<K>() {
             let mut scratch = [0; DECIMAL_MAX];
-            let edge = Edge::of(&self.kind, &first, &mut scratch);
+            let edge = Edge::of(&self.whole.kind, &first, &mut scratch);
             let Some(tile) = covering(&mut self.tiles, &edge) else {
                 // The leaf record that has its result follows.
                 rest = rest.skip_one();
@@ -283,9 +319,9 @@ impl<K: LeafKind + Clone> Tiles<K> {
             };
             let (here, others) = match &tile.to {
                 None => (rest, rest.none()),
-                Some(to) => rest.split(&self.kind, &to.edge()),
+                Some(to) => rest.split(&self.whole.kind, &to.edge()),
             };
-            tile.apply(here);
+            tile.apply(&self.whole, here);
             rest = others;
         }
     }
@@ -307,9 +343,10 @@ impl<K: LeafKind + Clone> Tiles<K> {
                 continue;
             }
             tile.is_whole = false;
+            let items = tile.items.tree(&self.whole);
             match edit {
-                Edit::Put(number, element) => tile.items.put_number(number, element),
-                Edit::Cut(from, to) => drop(tile.items.cut_numbers(from, to)),
+                Edit::Put(number, element) => items.put_number(number, element),
+                Edit::Cut(from, to) => drop(items.cut_numbers(from, to)),
                 _ => return Err(Damage::Kind),
             }
         }
@@ -336,16 +373,21 @@ impl<K: LeafKind + Clone> Tiles<K> {
             return None;
         }
         self.join_empty(lost);
-        let mut row = LeafRow::new(self.kind.clone(), self.leaf_max);
-        for (from, mut tile) in self.tiles {
-            row.adopt(&from.edge(), &mut tile.items, tile.base, tile.is_whole);
+        let mut row = LeafRow::new(self.whole.kind.clone(), self.whole.leaf_max);
+        for (from, tile) in self.tiles {
+            match tile.items {
+                TileItems::Leaf(leaf) => row.take(from.order, leaf, tile.base, tile.is_whole),
+                TileItems::Tree(mut tree) => {
+                    row.adopt(&from.edge(), &mut tree, tile.base, tile.is_whole);
+                }
+            }
         }
         Some(row.finish())
     }
 
     /// Gives the range of a tile without items to the one before, which gets the older base of the two.
     fn join_empty(&mut self, lost: &mut Vec<Base>) {
-        let is_empty = |tile: &Tile<K>| tile.items.count() == 0;
+        let is_empty = |tile: &Tile<K>| tile.items.is_empty();
         let empty = self.tiles.iter().skip(1).filter(|(_, tile)| is_empty(tile));
         let empty: Vec<_> = empty.map(|(at, _)| at.clone()).collect();
         for at in empty {

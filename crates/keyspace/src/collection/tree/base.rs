@@ -26,6 +26,9 @@ pub(in crate::collection) fn list_leaf_max(leaf_max: usize) -> usize {
     }
 }
 
+/// The version of a new tree.
+pub(super) const FIRST_VERSION: u64 = 1;
+
 /// See the module.
 #[derive(Debug)]
 pub struct Tree<K> {
@@ -59,7 +62,7 @@ impl<K: LeafKind> Tree<K> {
     /// A tree without items, whose leaves have runs of up to `leaf_max` bytes.
     pub fn new(kind: K, leaf_max: usize) -> Tree<K> {
         assert!((64..=LIST_LEAF_MAX).contains(&leaf_max));
-        let root = Node::leaf(b"", K::FLAGS, Run::EMPTY, 1);
+        let root = Node::leaf(b"", K::FLAGS, Run::EMPTY, FIRST_VERSION);
         let bytes = root.bytes();
         Tree {
             kind,
@@ -72,7 +75,7 @@ impl<K: LeafKind> Tree<K> {
             cold_bytes: 0,
             hand: LeafPlace::default(),
             deadlines: None,
-            version: 1,
+            version: FIRST_VERSION,
             clones: None,
             lost: Vec::new(),
             logged: Logged::default(),

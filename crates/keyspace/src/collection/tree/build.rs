@@ -1,6 +1,6 @@
 //! Trees of whole leaves, in one pass.
 
-use super::base::Tree;
+use super::base::{FIRST_VERSION, Tree};
 use super::shape::Shares;
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::node::{Base, CHILDREN_MAX, Child, Node};
@@ -18,6 +18,32 @@ pub struct Leaf<'a> {
     pub base: Base,
     /// Whether that is all that it is.
     pub is_whole: bool,
+}
+
+/// A leaf that is in no tree.
+#[derive(Debug)]
+pub struct LooseLeaf(Node);
+
+impl LooseLeaf {
+    /// One with the items of a run that is no longer than a leaf of its tree may be, or has one item.
+    pub fn new<K: LeafKind>(start: &Edge<'_>, run: Run<'_>) -> LooseLeaf {
+        let room = run.len_in_leaf(K::FLAGS);
+        let node = Node::leaf(start.name, K::FLAGS, room, FIRST_VERSION);
+        node.edit(|into| into.append(run));
+        LooseLeaf(node)
+    }
+
+    /// Its items.
+    pub fn run(&self) -> Run<'_> {
+        self.0.run()
+    }
+}
+
+impl Drop for LooseLeaf {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has it.
+        unsafe { self.0.free() }
+    }
 }
 
 /// The leaves of a tree, one after the other.
@@ -46,6 +72,14 @@ impl<K: LeafKind> LeafRow<K> {
             .new_leaf(leaf.start.name, run.len_in_leaf(K::FLAGS));
         node.edit(|into| into.append(run));
         self.link(node, leaf.start.order, leaf.base, leaf.is_whole);
+    }
+
+    /// Puts a leaf behind the others that begins where it was said when it was made. `base` is what it rests
+    /// on, and `is_whole` says whether that is all that it is.
+    pub fn take(&mut self, order: u128, leaf: LooseLeaf, base: Base, is_whole: bool) {
+        let node = std::mem::ManuallyDrop::new(leaf).0;
+        self.tree.bytes += node.bytes();
+        self.link(node, order, base, is_whole);
     }
 
     /// Puts the leaves of a tree that nobody has cloned behind the others, without a copy of their items:

@@ -78,7 +78,7 @@ mod verify;
 pub use super::run::End;
 pub(in crate::collection) use base::list_leaf_max;
 pub use base::{LEAF_MAX, LIST_LEAF_MAX, Tree};
-pub use build::{Leaf, LeafRow};
+pub use build::{Leaf, LeafRow, LooseLeaf};
 pub use cold::Leaving;
 pub use edit::Put;
 pub(in crate::collection) use members::Gathered;
