@@ -187,7 +187,10 @@ impl Log {
                     let applied = pieces.leaf(&record, Base { at, share }, &mut lost);
                     applied.expect("a leaf is a leaf");
                 }
-                Record::Edit(bytes) => pieces.edit(bytes).expect("edits are edits"),
+                Record::Edit(bytes) => {
+                    let lens = &mut std::iter::once(bytes.len());
+                    pieces.edit(bytes, lens, &mut |_, damage| panic!("{damage:?}"));
+                }
             }
         }
         let tree = pieces.finish(&mut lost).expect("there is no gap");

@@ -518,17 +518,15 @@ impl Pieces {
         each!(Pieces, self, tiles => tiles.leaf(record, base, lost))
     }
 
-    /// Applies a record of edits. Changes of items may wait until [`Pieces::settle`].
-    ///
-    /// # Errors
-    /// The record makes no sense.
-    pub fn edit(&mut self, bytes: &[u8]) -> Result<(), Damage> {
-        each!(Pieces, self, tiles => tiles.edit(bytes))
-    }
-
-    /// Applies the changes that wait.
-    pub fn settle(&mut self) {
-        each!(Pieces, self, tiles => tiles.settle());
+    /// Applies records of edits that are one behind the other in `bytes` and have these lengths. Reports the
+    /// number of each that makes no sense.
+    pub fn edit(
+        &mut self,
+        bytes: &[u8],
+        lens: &mut dyn Iterator<Item = usize>,
+        damage: &mut dyn FnMut(usize, Damage),
+    ) {
+        each!(Pieces, self, tiles => tiles.edit(bytes, lens, damage));
     }
 
     /// Appends what rests on records to `lost`: the collection is not wanted.

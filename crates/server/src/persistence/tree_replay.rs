@@ -216,19 +216,16 @@ impl TreeReplay {
         };
         self.waiting.fetch_sub(inbox.memory(), Relaxed);
         let mut rest = &inbox.bytes[..];
-        for &record in &inbox.records {
-            let (bytes, others) = rest.split_at(record.len);
+        let of_one_kind = |one: &InInbox, other: &InInbox| {
+            (one.is_leaf, one.len == 0) == (other.is_leaf, other.len == 0)
+        };
+        for records in inbox.records.chunk_by(of_one_kind) {
+            let (bytes, others) = rest.split_at(records.iter().map(|its| its.len).sum());
             rest = others;
-            let applied = match record.is_leaf {
-                true => self.apply_leaf(keyspace, &mut part, record, bytes),
-                false => apply_edit(&mut part, instance, bytes),
-            };
-            if let Err(problem) = applied {
-                damage(record, problem);
+            match records[0].is_leaf {
+                true => self.apply_leaves(keyspace, &mut part, records, bytes, damage),
+                false => apply_edits(&mut part, records, bytes, damage),
             }
-        }
-        if let Some(Found::Pieces(pieces)) = part.get_mut(&instance) {
-            pieces.settle();
         }
         drop(part);
         self.keep(inbox.bytes);
@@ -240,6 +237,24 @@ impl TreeReplay {
         if buffer.capacity() <= SPARE_BYTES && spare.len() < SPARE_BUFFERS {
             buffer.clear();
             spare.push(buffer);
+        }
+    }
+
+    /// Applies leaves that are one behind the other in `bytes`.
+    fn apply_leaves(
+        &self,
+        keyspace: &Keyspace,
+        part: &mut HashMap<u64, Found>,
+        records: &[InInbox],
+        mut bytes: &[u8],
+        damage: OnDamage<'_>,
+    ) {
+        for &record in records {
+            let (its, others) = bytes.split_at(record.len);
+            bytes = others;
+            if let Err(problem) = self.apply_leaf(keyspace, part, record, its) {
+                damage(record, problem);
+            }
         }
     }
 
@@ -304,16 +319,27 @@ impl TreeReplay {
     }
 }
 
-/// Applies a record of edits of an instance.
-fn apply_edit(part: &mut HashMap<u64, Found>, instance: u64, bytes: &[u8]) -> Result<(), Damage> {
+/// Applies records of edits that are one behind the other in `bytes`. Either all are empty or none is.
+fn apply_edits(
+    part: &mut HashMap<u64, Found>,
+    records: &[InInbox],
+    bytes: &[u8],
+    damage: OnDamage<'_>,
+) {
+    let instance = records[0].instance;
     if bytes.is_empty() {
         part.insert(instance, Found::Gone);
-        return Ok(());
+        return;
     }
     match part.get_mut(&instance) {
         // The leaves that have its result follow, or nobody names the instance.
-        None | Some(Found::Gone) => Ok(()),
-        Some(Found::Pieces(pieces)) => pieces.edit(bytes),
+        None | Some(Found::Gone) => {}
+        Some(Found::Pieces(pieces)) => {
+            let mut lens = records.iter().map(|its| its.len);
+            pieces.edit(bytes, &mut lens, &mut |number, problem| {
+                damage(records[number], problem);
+            });
+        }
     }
 }
 

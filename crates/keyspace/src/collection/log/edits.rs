@@ -213,6 +213,27 @@ impl<'a> Read<'a> {
         self.at
     }
 
+    /// What the next change is about, if it is about an item.
+    #[inline]
+    pub(super) fn next_key(&mut self) -> Option<Result<Item<'a>, Damage>> {
+        // Most changes set an item without an expiry.
+        if self.bytes.get(self.at) == Some(&SET)
+            && let Ok((name, end)) = Cell::check(self.bytes, self.at + 1, true)
+        {
+            let mut item = Item::single(name);
+            if !self.has_values {
+                self.at = end;
+                return Some(Ok(item));
+            }
+            if let Ok((value, end)) = Cell::check(self.bytes, end, false) {
+                (item.value, self.at) = (Some(value), end);
+                return Some(Ok(item));
+            }
+        }
+        let change = self.next()?;
+        Some(change.and_then(|change| change.key().ok_or(Damage::Kind)))
+    }
+
     fn cell(&mut self, is_name: bool) -> Result<Cell<'a>, Damage> {
         let (cell, end) = Cell::check(self.bytes, self.at, is_name).map_err(|_| Damage::Item)?;
         self.at = end;

@@ -15,7 +15,7 @@ use crate::collection::cell::DECIMAL_MAX;
 use crate::collection::kind::{Edge, Elements, LeafKind};
 use crate::collection::log::edits::{self, Edit};
 use crate::collection::log::leaf::LeafRecord;
-use crate::collection::log::waiting::{Changes, Waiting};
+use crate::collection::log::waiting::{Changes, WAITING_MAX, Waiting};
 use crate::collection::node::Base;
 use crate::collection::run::{Damage, Item, PAIRS};
 use crate::collection::tree::{LeafRow, LooseLeaf, Tree};
@@ -145,8 +145,6 @@ fn apply<K: LeafKind>(items: &mut Tree<K>, change: &Edit<'_>) {
 pub struct Tiles<K> {
     whole: Whole<K>,
     tiles: BTreeMap<Place, Tile<K>>,
-    /// Changes that came after all that the tiles have.
-    waiting: Waiting,
 }
 
 impl<K: LeafKind + Clone> Tiles<K> {
@@ -155,7 +153,6 @@ impl<K: LeafKind + Clone> Tiles<K> {
         Tiles {
             whole: Whole { kind, leaf_max },
             tiles: BTreeMap::new(),
-            waiting: Waiting::default(),
         }
     }
 
@@ -174,7 +171,6 @@ impl<K: LeafKind + Clone> Tiles<K> {
         base: Base,
         lost: &mut Vec<Base>,
     ) -> Result<(), Damage> {
-        self.settle();
         let to = record.to.as_ref();
         let run = self.whole.kind.check_leaf(record.run, &record.from, to)?;
         self.clear(&record.from, to, lost);
@@ -259,21 +255,40 @@ impl<K: LeafKind + Clone> Tiles<K> {
         }
     }
 
-    /// Applies a record of edits. Changes of items may wait until [`Tiles::settle`].
+    /// Applies records of edits that are one behind the other in `bytes` and have these lengths. Reports the
+    /// number of each that makes no sense; its edits before the place of the damage are applied.
+    pub fn edit(
+        &mut self,
+        bytes: &[u8],
+        lens: &mut dyn Iterator<Item = usize>,
+        damage: &mut dyn FnMut(usize, Damage),
+    ) {
+        let mut waiting = Waiting::of(bytes);
+        let mut from = 0;
+        for (number, len) in lens.enumerate() {
+            let record = from..from + len;
+            from = record.end;
+            let edited = match K::IS_KEYED && from <= WAITING_MAX {
+                true => waiting.add(&self.whole.kind, record),
+                false => {
+                    self.settle(&mut waiting);
+                    self.edit_singly(&bytes[record])
+                }
+            };
+            if let Err(problem) = edited {
+                damage(number, problem);
+            }
+            if waiting.is_full() {
+                self.settle(&mut waiting);
+            }
+        }
+        self.settle(&mut waiting);
+    }
+
+    /// Applies a record of edits, one after the other.
     ///
     /// # Errors
     /// The record makes no sense. Edits before the place of the damage are applied.
-    pub fn edit(&mut self, bytes: &[u8]) -> Result<(), Damage> {
-        if !self.waiting.has_room(bytes.len()) {
-            self.settle();
-        }
-        if K::IS_KEYED && self.waiting.has_room(bytes.len()) {
-            return self.waiting.add(&self.whole.kind, bytes);
-        }
-        self.edit_singly(bytes)
-    }
-
-    /// Applies a record of edits, one after the other. Nothing waits.
     pub(super) fn edit_singly(&mut self, bytes: &[u8]) -> Result<(), Damage> {
         for edit in edits::read(bytes, K::FLAGS & PAIRS != 0) {
             let edit = edit?;
@@ -295,19 +310,11 @@ impl<K: LeafKind + Clone> Tiles<K> {
         }
     }
 
-    /// Whether changes wait.
-    #[cfg(test)]
-    pub(super) fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
-    /// Applies the changes that wait. They go to the tiles that were there when they came: before another
-    /// leaf makes a tile they are applied.
-    pub fn settle(&mut self) {
-        if self.waiting.is_empty() {
+    /// Applies the changes that wait.
+    fn settle(&mut self, waiting: &mut Waiting<'_>) {
+        if waiting.is_empty() {
             return;
         }
-        let mut waiting = std::mem::take(&mut self.waiting);
         let mut rest = waiting.sorted(&self.whole.kind);
         while let Some(first) = rest.first::<K>() {
             let mut scratch = [0; DECIMAL_MAX];
@@ -324,6 +331,7 @@ impl<K: LeafKind + Clone> Tiles<K> {
             tile.apply(&self.whole, here);
             rest = others;
         }
+        waiting.clear();
     }
 
     /// Applies an edit of elements to the tiles that have them.
@@ -361,7 +369,6 @@ impl<K: LeafKind + Clone> Tiles<K> {
     /// The tree of all tiles; `None` if a range is missing. What nothing rests on any more is appended to
     /// `lost`.
     pub fn finish(mut self, lost: &mut Vec<Base>) -> Option<Tree<K>> {
-        self.settle();
         let mut at = Some(Place::default());
         for (from, tile) in &self.tiles {
             if at.as_ref() != Some(from) {

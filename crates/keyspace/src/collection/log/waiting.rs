@@ -1,7 +1,7 @@
-//! Changes of a tree's items that wait, while a log is replayed, to be applied together.
+//! Changes of a tree's items, of records of a log, that are applied together.
 //!
 //! ```text
-//!  bytes   | record of edits | record of edits | ...        as they came
+//!  bytes   | record of edits | record of edits | ...        in the order of the log
 //!  marks   one for each change: the upper half of its order key, and where it is
 //! ```
 //!
@@ -16,11 +16,11 @@ use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::log::edits::{self, Edit};
 use crate::collection::run::{Damage, Item, PAIRS};
 
-/// Bytes of records that can wait: a mark has 32 bits for a place.
+/// Bytes in which changes can be: a mark has 32 bits for a place.
 pub(super) const WAITING_MAX: usize = 1 << 30;
 
-/// Changes that can wait, about: a mark takes 16 bytes, and as many again while they are sorted. Small
-/// changes have records of three bytes.
+/// Changes that are applied together, about: a mark takes 16 bytes, and as many again while they are sorted.
+/// Small changes have records of three bytes.
 const MARKS_MAX: usize = 1 << 20;
 
 /// Marks that are sorted without buckets, at most.
@@ -83,33 +83,47 @@ impl Placed {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
-pub(in crate::collection) struct Waiting {
-    bytes: Vec<u8>,
+#[derive(Debug)]
+pub(in crate::collection) struct Waiting<'a> {
+    bytes: &'a [u8],
     marks: Vec<Placed>,
 }
 
-impl Waiting {
+impl<'a> Waiting<'a> {
+    /// No change yet; all will be in these bytes.
+    pub(super) fn of(bytes: &'a [u8]) -> Waiting<'a> {
+        let marks = Vec::new();
+        Waiting { bytes, marks }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.marks.is_empty()
     }
 
-    /// Whether a record of so many bytes can wait, too.
-    pub(super) fn has_room(&self, bytes: usize) -> bool {
-        self.bytes.len() + bytes <= WAITING_MAX && self.marks.len() < MARKS_MAX
+    /// Whether so many changes wait that they are to be applied.
+    pub(super) fn is_full(&self) -> bool {
+        self.marks.len() >= MARKS_MAX
     }
 
-    /// Adds the changes of a record for which there is room.
+    /// No change waits any more.
+    pub(super) fn clear(&mut self) {
+        self.marks.clear();
+    }
+
+    /// Adds the changes of a record, which ends before [`WAITING_MAX`].
     ///
     /// # Errors
     /// The record makes no sense. The changes before the damage are added.
-    pub(super) fn add<K: LeafKind>(&mut self, kind: &K, record: &[u8]) -> Result<(), Damage> {
-        let base = self.bytes.len();
-        self.bytes.extend_from_slice(record);
-        let mut changes = edits::read(record, K::FLAGS & PAIRS != 0);
+    pub(super) fn add<K: LeafKind>(
+        &mut self,
+        kind: &K,
+        record: Range<usize>,
+    ) -> Result<(), Damage> {
+        let base = record.start;
+        let mut changes = edits::read(&self.bytes[record], K::FLAGS & PAIRS != 0);
         let mut from = base;
-        while let Some(change) = changes.next() {
-            let item = change?.key().ok_or(Damage::Kind)?;
+        while let Some(item) = changes.next_key() {
+            let item = item?;
             let to = base + changes.position();
             let half = (kind.order(&item) >> 64) as u64;
             let mark = Placed::new(half, &(from..to));
@@ -122,7 +136,7 @@ impl Waiting {
     /// All changes, in order.
     pub(super) fn sorted<K: LeafKind>(&mut self, kind: &K) -> Changes<'_> {
         sort(&mut self.marks);
-        let bytes = &self.bytes[..];
+        let bytes = self.bytes;
         let key = |mark: Placed| edits::trusted_key(&bytes[mark.place()], K::FLAGS & PAIRS != 0);
         sort_by_names(kind, &mut self.marks, key);
         let marks = &self.marks;
