@@ -11,7 +11,7 @@ use keyspace::collection::cell::{Cell, DECIMAL_MAX};
 use keyspace::collection::clones::Frozen;
 use keyspace::collection::kind::{Edge, Elements, Fields, LeafKind, Members, Scores};
 use keyspace::collection::log::numbered::NumberedEdits;
-use keyspace::collection::run::{Item, NUMBERED, PAIRS, Run, RunMut, TAGGED};
+use keyspace::collection::run::{Damage, Item, NUMBERED, PAIRS, Run, RunMut, TAGGED};
 use keyspace::collection::tree::{End, LEAF_MAX, LIST_LEAF_MAX, Put, Tree};
 use keyspace::collection::view::View;
 use libfuzzer_sys::fuzz_target;
@@ -188,8 +188,37 @@ fn elements(leaf_max: usize, mut input: Input<'_>) {
     }
 }
 
+/// A leaf is a run whose items are inside its range, and in their order where they have one.
+fn check_leaf<K: LeafKind>(kind: &K, bytes: &[u8]) {
+    let Ok(run) = Run::check(bytes) else {
+        assert!(kind.check_leaf(bytes, &Edge::default(), None).is_err());
+        return;
+    };
+    let edges: Vec<Name> = run
+        .iter()
+        .map(|item| (kind.order(&item), item.name.text(&mut [0; DECIMAL_MAX]).to_vec()))
+        .collect();
+    let edge = |index: usize| edges.get(index).map(|(order, name)| Edge { order: *order, name });
+    let count = edges.len();
+    for (from, to) in [(None, None), (edge(0), None), (edge(count / 2), edge(count.saturating_sub(1)))] {
+        let from = from.unwrap_or_default();
+        let is_inside = (0..count).filter_map(edge).all(|it| from <= it && to.is_none_or(|to| it < to));
+        let is_right = is_inside && (!K::IS_SORTED || edges.is_sorted_by(|one, other| one < other));
+        match kind.check_leaf(bytes, &from, to.as_ref()) {
+            Ok(_) => assert!(is_right),
+            Err(Damage::Order) => assert!(!is_right),
+            Err(_) => {}
+        }
+    }
+}
+
 /// What is accepted as a run is one in every way.
 fn check(bytes: &[u8]) {
+    let kinds = (Fields { seed: Seed::new(1) }, Members { seed: Seed::new(1) });
+    check_leaf(&kinds.0, bytes);
+    check_leaf(&kinds.1, bytes);
+    check_leaf(&Scores, bytes);
+    check_leaf(&Colliding, bytes);
     let Ok(run) = Run::check(bytes) else { return };
     if Scores.check_leaf(bytes, &Edge::default(), None).is_ok() {
         let scores = run.iter().map(|item| Scores::score(item.value.expect("it has a score")));

@@ -4,9 +4,9 @@
 //! tile that covers their name; where there is none, the leaf record that has their result follows. After
 //! the last record the tiles have no gap, and become the leaves of one tree.
 //!
-//! A tile is a tree of its own, as edits may make it larger than a leaf. So the base of each leaf is known
-//! exactly. (Leaves that are cut out of one large tree would get older bases than they need, and each would
-//! be written once more after every start.)
+//! A tile is a leaf until it is edited. Then it is a tree of its own, as edits may make it larger than a
+//! leaf. So the base of each leaf is known exactly. (Leaves that are cut out of one large tree would get
+//! older bases than they need, and each would be written once more after every start.)
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};

@@ -43,8 +43,8 @@ impl<'a> Run<'a> {
         Run::check_items(bytes, |_| Ok(()))
     }
 
-    /// [`Run::check`] that shows each item, and ends with the first damage that `visit` finds. Items are shown
-    /// while those that follow are not checked.
+    /// [`Run::check`] that shows each item, and ends with the first damage that `visit` finds. An item is
+    /// shown before those that follow are checked.
     #[inline]
     pub(in crate::collection) fn check_items(
         bytes: &'a [u8],

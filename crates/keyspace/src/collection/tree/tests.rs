@@ -534,6 +534,22 @@ fn leaves_of_others_are_checked() {
         check(&run(PAIRS | TAGGED, &[one]), &order(&one), None),
         Err(Damage::Kind)
     );
+    // Members of one order key are in the order of their names.
+    let [near, far] = [&b"a member"[..], b"a member and more"]
+        .map(|name| Item::pair(Cell::Bytes(name), Cell::Int(1)));
+    let after = Edge {
+        name: b"a member and",
+        ..order(&near)
+    };
+    let both_near = run(PAIRS, &[near, far]);
+    assert_eq!(check(&both_near, &order(&near), None), Ok(2));
+    assert_eq!(check(&both_near, &after, None), Err(Damage::Order));
+    let up_to = check(&both_near, &order(&near), Some(&after));
+    assert_eq!(up_to, Err(Damage::Order));
+    for wrong in [[far, near], [near, near]] {
+        let checked = check(&run(PAIRS, &wrong), &order(&near), None);
+        assert_eq!(checked, Err(Damage::Order));
+    }
     let no_number = Cell::Bytes(&[0xff; 8]);
     let wrong = run(PAIRS, &[Item::pair(Cell::Bytes(b"member"), no_number)]);
     assert_eq!(check(&wrong, &Edge::default(), None), Err(Damage::Kind));
