@@ -26,6 +26,11 @@ func dial(address string) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Where nobody listens, a socket that happens to have the same port is connected to itself.
+	if socket.LocalAddr().String() == socket.RemoteAddr().String() {
+		socket.Close()
+		return nil, fmt.Errorf("nobody listens at %s", address)
+	}
 	return &connection{socket: socket, input: bufio.NewReader(socket)}, nil
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -28,7 +29,12 @@ type server struct {
 	directory string
 	address   string
 	process   *process.Cmd
+	// Closed when the process has ended.
+	ended chan struct{}
 }
+
+// portTaken is the end of a server whose port another process has got before it.
+var portTaken = errors.New("the port is in use")
 
 func newServer(binary string, threads int, durable, cold bool, small int) (*server, error) {
 	directory, err := os.MkdirTemp("", "ferrite-linearizability-")
@@ -50,6 +56,16 @@ func freePort() (int, error) {
 
 // start starts the process and waits until it answers, with its data loaded.
 func (s *server) start() error {
+	var err error
+	for range 5 {
+		if err = s.startOnce(); !errors.Is(err, portTaken) {
+			return err
+		}
+	}
+	return err
+}
+
+func (s *server) startOnce() error {
 	port, err := freePort()
 	if err != nil {
 		return err
@@ -81,7 +97,12 @@ func (s *server) start() error {
 	if err := s.process.Start(); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	s.ended = make(chan struct{})
+	go func() {
+		s.process.Wait()
+		close(s.ended)
+	}()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline) && s.isRunning(); time.Sleep(2 * time.Millisecond) {
 		if c, err := dial(s.address); err == nil {
 			err := c.expect("+PONG", "PING")
 			if err == nil && s.cold {
@@ -96,9 +117,23 @@ func (s *server) start() error {
 			}
 		}
 	}
+	hasEnded := !s.isRunning()
 	s.kill()
 	output, _ := os.ReadFile(filepath.Join(s.directory, "output"))
+	if hasEnded && bytes.Contains(output, []byte("Address already in use")) {
+		os.Remove(filepath.Join(s.directory, "output"))
+		return portTaken
+	}
 	return fmt.Errorf("%s does not answer: %s", s.binary, output)
+}
+
+func (s *server) isRunning() bool {
+	select {
+	case <-s.ended:
+		return false
+	default:
+		return true
+	}
 }
 
 // hasReadDisk returns an error if the server has read no value from its log since it was started: histories would say nothing about such
@@ -124,14 +159,14 @@ func (s *server) hasReadDisk() error {
 // kill ends the process at once, and waits until it is gone.
 func (s *server) kill() {
 	s.process.Process.Kill()
-	s.process.Wait()
+	<-s.ended
 }
 
 // state says whether the process still runs, and what it wrote last.
 func (s *server) state() string {
 	const shown = 4096
 	state := "it runs"
-	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.process.Process.Pid)); err != nil || bytes.Contains(status, []byte(") Z ")) {
+	if !s.isRunning() {
 		state = "it has ended"
 	}
 	output, _ := os.ReadFile(filepath.Join(s.directory, "output"))

@@ -177,7 +177,8 @@ func (c *actor) connect() bool {
 func (c *actor) wait() bool {
 	select {
 	case <-c.back:
-	case <-time.After(patience):
+	// A server that does not start is to be reported as that.
+	case <-time.After(2 * patience):
 		c.fail(fmt.Errorf("client %d was cut off, but the server was not killed", c.number))
 	}
 	c.lock.Lock()
