@@ -38,7 +38,7 @@ impl From<Damage> for std::io::Error {
 }
 
 impl<'a> Run<'a> {
-    /// A run from bytes of which nothing is known. Takes no more memory than twelve times theirs.
+    /// A run from bytes of which nothing is known. Takes no more memory than fourteen times theirs.
     pub fn check(bytes: &'a [u8]) -> Result<Run<'a>, Damage> {
         Run::check_items(bytes, |_| Ok(()))
     }
