@@ -37,6 +37,8 @@ const COMBINE_TRIES: u32 = 3;
 const NOT_DONE: Failure = Failure::of("ERR the command was not done");
 /// How soon a command whose wait was ended looks again for its value.
 const LOOK_MS: i64 = 20;
+/// How soon a command for which there was no slot looks for one again.
+const SLOT_MS: i64 = 2;
 
 /// Sets as they were at one moment, and what is to be made of them.
 pub(super) trait Combination: Send + 'static {
@@ -79,18 +81,40 @@ impl Drop for Made {
     }
 }
 
-/// A value that a thread makes for a command of the connection.
+/// A command of the connection for which a thread makes a value.
 pub(crate) struct Combining {
+    db: usize,
     request: Vec<Box<[u8]>>,
+    /// The runs that began a thread.
+    tries: u32,
+    /// None: there was no slot for another thread.
+    making: Option<Started>,
+}
+
+/// A value that is made, and what it is made of.
+struct Started {
     value: Receiver<(Made, Slot)>,
     reading: Underway,
-    tries: u32,
 }
 
 impl Combining {
+    fn new(
+        context: &Context<'_>,
+        args: &Args<'_>,
+        tries: u32,
+        making: Option<Started>,
+    ) -> Box<Combining> {
+        Box::new(Combining {
+            db: context.store.db,
+            request: args.from(0).map(Box::from).collect(),
+            tries,
+            making,
+        })
+    }
+
     /// Whether it is for this request.
     fn is_for(&self, db: usize, args: &Args<'_>) -> bool {
-        self.reading.db() == db && args.from(0).eq(self.request.iter().map(|word| &word[..]))
+        self.db == db && args.from(0).eq(self.request.iter().map(|word| &word[..]))
     }
 }
 
@@ -113,22 +137,33 @@ impl Attempt {
         args: &Args<'_>,
     ) -> Result<Option<Attempt>, Failure> {
         let before = context.session.combining.take();
-        let Some(before) = before.filter(|before| before.is_for(context.store.db, args)) else {
+        let Some(mut before) = before.filter(|before| before.is_for(context.store.db, args)) else {
             return Ok(Some(Attempt::default()));
         };
-        match before.value.try_recv() {
-            Ok((made, _)) => Ok(Some(Attempt {
-                made: Some((made, before.reading)),
-                tries: before.tries,
-            })),
-            Err(TryRecvError::Disconnected) => Err(NOT_DONE),
-            // CLIENT UNBLOCK, or the thread is a moment behind.
-            Err(TryRecvError::Empty) => {
-                let soon = context.store.now + LOOK_MS;
-                wait_for(context, before, Some(soon));
-                Ok(None)
+        let mut attempt = Attempt {
+            made: None,
+            tries: before.tries,
+        };
+        if let Some(making) = before.making.take() {
+            match making.value.try_recv() {
+                Ok((made, _)) => attempt.made = Some((made, making.reading)),
+                Err(TryRecvError::Disconnected) => return Err(NOT_DONE),
+                // CLIENT UNBLOCK, or the thread is a moment behind.
+                Err(TryRecvError::Empty) => {
+                    before.making = Some(making);
+                    wait_for(context, before, Some(LOOK_MS));
+                    return Ok(None);
+                }
             }
         }
+        Ok(Some(attempt))
+    }
+
+    /// Lets the connection wait for a slot: [`read_keys`] has found none.
+    pub(super) fn wait_for_slot(self, context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+        let combining = Combining::new(context, args, self.tries, None);
+        wait_for(context, combining, Some(SLOT_MS));
+        Ok(Next::Retry)
     }
 
     /// What was made, if it may be stored: `is_current` says that nothing it was made of has changed.
@@ -166,13 +201,8 @@ impl Attempt {
         });
         spawned
             .map_err(|error| Failure::new(format!("ERR no thread could be started: {error}")))?;
-        let request = args.from(0).map(Box::from).collect();
-        let combining = Box::new(Combining {
-            request,
-            value,
-            reading,
-            tries: self.tries + 1,
-        });
+        let making = Some(Started { value, reading });
+        let combining = Combining::new(context, args, self.tries + 1, making);
         wait_for(context, combining, None);
         // The thread is there: it waits for this.
         let _ = start.send(());
@@ -223,7 +253,8 @@ pub(super) fn store<C: Combination>(
             if attempt.goes_apart(context, combination.steps()) {
                 let observe = |key, reason| shards.of(key).observe(key, reason);
                 let Some(reading) = read_keys(context, keys.iter().copied(), observe) else {
-                    return Ok(Next::Retry);
+                    drop(shards);
+                    return attempt.wait_for_slot(context, args);
                 };
                 drop(shards);
                 let name: Box<[u8]> = target.bytes.into();
@@ -240,9 +271,14 @@ pub(super) fn store<C: Combination>(
     Ok(Next::Done)
 }
 
-/// Lets the connection wait for its value; then its command runs again.
-fn wait_for(context: &mut Context<'_>, combining: Box<Combining>, until_ms: Option<i64>) {
+/// Lets the connection wait until its value is made, or so many ms; then its command runs again.
+fn wait_for(context: &mut Context<'_>, combining: Box<Combining>, ms: Option<i64>) {
     context.session.combining = Some(combining);
+    wait(context, ms);
+}
+
+fn wait(context: &mut Context<'_>, ms: Option<i64>) {
+    let until_ms = ms.map(|ms| context.store.now + ms);
     let _: Next = context.park(Wait {
         until_ms,
         durable: None,
@@ -278,6 +314,7 @@ pub(super) fn answer(
 ) -> Handled {
     let readings = &context.store.observers.readings;
     let Some(slot) = readings.slot(COMBINATIONS) else {
+        wait(context, Some(SLOT_MS));
         return Ok(Next::Retry);
     };
     do_apart(context, args, move || {

@@ -110,7 +110,10 @@ pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     })?;
     let value = match copied {
         Copied::Value(value) => value,
-        Copied::Later => return Ok(Next::Retry),
+        Copied::Later => {
+            drop(places);
+            return attempt.wait_for_slot(context, args);
+        }
         Copied::Apart(source, reading) => {
             drop(places);
             let server = context.server;
