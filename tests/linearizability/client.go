@@ -26,7 +26,7 @@ func dial(address string) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Where nobody listens, a socket that happens to have the same port is connected to itself.
+	// If nobody listens, and the system gives the socket the same port as its own, it is connected to itself.
 	if socket.LocalAddr().String() == socket.RemoteAddr().String() {
 		socket.Close()
 		return nil, fmt.Errorf("nobody listens at %s", address)

@@ -33,7 +33,7 @@ type server struct {
 	ended chan struct{}
 }
 
-// portTaken is the end of a server whose port another process has got before it.
+// portTaken says that another process has taken the port before the server did.
 var portTaken = errors.New("the port is in use")
 
 func newServer(binary string, threads int, durable, cold bool, small int) (*server, error) {

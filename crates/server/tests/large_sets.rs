@@ -204,6 +204,21 @@ fn a_copy_has_all_that_was_added_before() {
     });
 }
 
+/// The copy is made by a thread, not by the worker.
+#[test]
+fn a_large_collection_is_copied_by_a_thread() {
+    let server = Server::start(TWO, &[]);
+    let mut client = server.client();
+    fill_hash(&mut client, "hash");
+    eventually("a thread copies", || {
+        let request = ["COPY", "hash", "copy", "REPLACE"];
+        client.send(&request).expect("it is sent");
+        let is_there = (0..10).any(|_| server.has_thread("combine"));
+        assert_eq!(client.read(PATIENCE).expect("a reply"), Value::Int(1));
+        is_there
+    });
+}
+
 fn fill_hash(client: &mut Client, key: &str) {
     for from in (0..MEMBERS).step_by(10_000) {
         let pairs = (from..from + 10_000).flat_map(|number| {

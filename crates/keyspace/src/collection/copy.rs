@@ -1,12 +1,12 @@
-//! Copies that share nothing with their collection: O(n). That of a large one is made from a moment of it,
-//! without a lock.
+//! Copies of collections, which share no memory with them. A copy takes O(n). It is made from a moment of the
+//! collection, so the collection need not be locked meanwhile.
 
 use super::any::{Collection, Moment, each};
 use super::sorted::SortedSet;
 use super::tree::Tree;
 use crate::hash::Seed;
 
-/// A collection as it was at one moment, with what a copy of it needs besides the items.
+/// A collection as it was at one moment, with what a copy needs besides the items.
 #[derive(Debug)]
 pub struct Original {
     moment: Moment,
@@ -31,22 +31,12 @@ impl Original {
 }
 
 impl Collection {
-    /// This moment of it, to be copied later, in O(1).
+    /// This moment of it, from which a copy can be made, in O(1).
     pub fn original(&mut self) -> Original {
         Original {
             seed: self.seed(),
             leaf_max: each!(Collection, self, tree => tree.leaf_max()),
             moment: self.freeze(),
-        }
-    }
-
-    /// A copy of it.
-    pub fn copy(&self) -> Collection {
-        match self {
-            Collection::Hash(tree) => Collection::Hash(tree.copy()),
-            Collection::Set(tree) => Collection::Set(tree.copy()),
-            Collection::SortedSet(set) => Collection::SortedSet(set.copy()),
-            Collection::List(tree) => Collection::List(tree.copy()),
         }
     }
 }

@@ -159,11 +159,6 @@ impl SortedSet {
         self.tree.freeze()
     }
 
-    /// A copy that shares nothing: O(n).
-    pub fn copy(&self) -> SortedSet {
-        SortedSet::of_tree(self.seed.clone(), self.tree.copy())
-    }
-
     /// Members do not expire.
     pub fn remove_due(&mut self, now: u64, most: usize, visit: &mut dyn FnMut(&Item<'_>)) -> usize {
         self.tree.remove_due(now, most, visit)

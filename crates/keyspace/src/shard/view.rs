@@ -37,7 +37,10 @@ impl Detached {
     pub(super) fn copy_of(entry: Entry) -> Detached {
         let value = match ColdValue::of(entry) {
             Some(cold) => DetachedValue::Cold(cold),
-            None if entry.is_tree() => DetachedValue::Tree(Some(Box::new(entry.tree().copy()))),
+            None if entry.is_tree() => {
+                let copy = entry.tree_mut().original().copy();
+                DetachedValue::Tree(Some(Box::new(copy)))
+            }
             None => match entry.value() {
                 Stored::Inline(bytes) => DetachedValue::Inline(bytes.to_vec()),
                 Stored::Large(large) => DetachedValue::Large(large.share()),
@@ -454,7 +457,8 @@ impl EntryMut<'_, '_> {
         entry.is_tree().then(|| entry.tree_mut().freeze())
     }
 
-    /// A tree at this moment, to be copied later without a lock, in O(1); `None` if the value is none.
+    /// This moment of a tree, from which a copy can be made without a lock, in O(1); `None` if the value is
+    /// no tree.
     pub fn original(&mut self) -> Option<Original> {
         let entry = self.entry();
         entry.is_tree().then(|| entry.tree_mut().original())

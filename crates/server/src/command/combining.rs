@@ -85,7 +85,7 @@ impl Drop for Made {
 pub(crate) struct Combining {
     db: usize,
     request: Vec<Box<[u8]>>,
-    /// The runs that began a thread.
+    /// How many runs have started a thread.
     tries: u32,
     /// None: there was no slot for another thread.
     making: Option<Started>,
@@ -123,7 +123,7 @@ impl Combining {
 pub(super) struct Attempt {
     /// What a thread has made since an earlier run.
     made: Option<(Made, Underway)>,
-    /// The earlier runs that began a thread.
+    /// How many earlier runs have started a thread.
     tries: u32,
 }
 
@@ -166,13 +166,14 @@ impl Attempt {
         Ok(Next::Retry)
     }
 
-    /// What was made, if it may be stored: `is_current` says that nothing it was made of has changed.
+    /// The value that a thread has made, if it may be stored: `is_current` says whether its sources are
+    /// unchanged.
     pub(super) fn made(&mut self, is_current: impl FnOnce(&Underway) -> bool) -> Option<Made> {
         let (made, reading) = self.made.take()?;
         is_current(&reading).then_some(made)
     }
 
-    /// Whether a thread is to do so many steps.
+    /// Whether so many steps are to be done by a thread.
     pub(super) fn goes_apart(&self, context: &Context<'_>, steps: u64) -> bool {
         steps >= COMBINE_APART && context.may_wait() && self.tries < COMBINE_TRIES
     }
@@ -210,7 +211,8 @@ impl Attempt {
     }
 }
 
-/// Begins to read keys, whose shards are locked. None: as many commands as may make something do so.
+/// Registers a reading of keys, whose shards are locked, and takes a slot for the thread. None: no slot is
+/// free.
 pub(super) fn read_keys<'k>(
     context: &Context<'_>,
     keys: impl Iterator<Item = Key<'k>>,

@@ -30,7 +30,7 @@ const PARTS: usize = 64;
 const WAITING_BYTES: u64 = 64 << 20;
 const WAITING_SHARE: u64 = 16;
 
-/// Buffers of inboxes that are kept for the next, and the largest of them.
+/// How many buffers of applied inboxes are kept for others, and bytes of the largest that is kept.
 const SPARE_BUFFERS: usize = 8;
 const SPARE_BYTES: usize = 1 << 20;
 

@@ -449,6 +449,15 @@ impl Server {
         self.status_bytes("VmHWM:")
     }
 
+    /// Whether the process has a thread of this name now.
+    pub(crate) fn has_thread(&self, name: &str) -> bool {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.pid())).expect("the process runs");
+        threads.flatten().any(|thread| {
+            let comm = fs::read_to_string(thread.path().join("comm"));
+            comm.is_ok_and(|comm| comm.trim_end() == name)
+        })
+    }
+
     /// A figure of what the system tells of the process.
     fn status_bytes(&self, field: &str) -> u64 {
         let status =

@@ -56,12 +56,12 @@ struct Tile<K> {
 /// Items of a tile.
 #[derive(Debug)]
 enum TileItems<K> {
-    /// A leaf record, as most are in a log without edits.
+    /// The items of a leaf record, unchanged.
     Leaf(LooseLeaf),
     Tree(Box<Tree<K>>),
 }
 
-/// What all tiles are pieces of.
+/// What all tiles of a tree have in common.
 #[derive(Debug)]
 struct Whole<K> {
     kind: K,
@@ -76,7 +76,7 @@ impl<K: LeafKind + Clone> TileItems<K> {
         }
     }
 
-    /// They as a tree, to be changed.
+    /// The items as a tree, which may be changed. A leaf is replaced by a tree.
     fn tree(&mut self, whole: &Whole<K>) -> &mut Tree<K> {
         if let TileItems::Leaf(leaf) = self {
             let tree = Tree::of_run(whole.kind.clone(), whole.leaf_max, leaf.run());

@@ -1,4 +1,4 @@
-//! Changes of a tree's items, of records of a log, that are applied together.
+//! Changes of the items of a tree that are applied together. They come from records of a log.
 //!
 //! ```text
 //!  bytes   | record of edits | record of edits | ...        in the order of the log
@@ -16,11 +16,11 @@ use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::log::edits::{self, Edit};
 use crate::collection::run::{Damage, Item, PAIRS};
 
-/// Bytes in which changes can be: a mark has 32 bits for a place.
+/// Bytes of the records whose changes are applied together, at most: a mark has 32 bits for a place.
 pub(super) const WAITING_MAX: usize = 1 << 30;
 
-/// Changes that are applied together, about: a mark takes 16 bytes, and as many again while they are sorted.
-/// Small changes have records of three bytes.
+/// About how many changes are applied together at most: a mark takes 16 bytes, and as many again while they
+/// are sorted. Small changes have records of three bytes.
 const MARKS_MAX: usize = 1 << 20;
 
 /// Marks that are sorted without buckets, at most.
@@ -100,12 +100,12 @@ impl<'a> Waiting<'a> {
         self.marks.is_empty()
     }
 
-    /// Whether so many changes wait that they are to be applied.
+    /// Whether as many changes wait as are applied together.
     pub(super) fn is_full(&self) -> bool {
         self.marks.len() >= MARKS_MAX
     }
 
-    /// No change waits any more.
+    /// Forgets the changes: they were applied.
     pub(super) fn clear(&mut self) {
         self.marks.clear();
     }

@@ -194,8 +194,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The names of a run, to find one that comes twice. Names with different tags are different, so few are
-/// compared. Where many have one tag, all are sorted at the end.
+/// The names of a run, to find one that comes twice. Names with different tags are different, so only names
+/// with the same tag are compared. If too many have the same tag, all names are sorted at the end instead.
 struct Names {
     /// Of each tag the last name.
     last: [u16; 1 << u8::BITS],
@@ -222,7 +222,8 @@ impl Names {
         }
     }
 
-    /// Adds a name that begins at `at`. Whether it was found among the others, which not all are looked at.
+    /// Adds a name that begins at `at`. Returns whether the same name was found among those before it. Once
+    /// `looks` names were compared, no more are.
     #[inline]
     fn add(&mut self, bytes: &[u8], name: Cell<'_>, (tag, at): (u8, usize)) -> bool {
         let last = &mut self.last[usize::from(tag)];
@@ -240,7 +241,7 @@ impl Names {
         false
     }
 
-    /// Whether a name comes twice. All are compared.
+    /// Whether a name comes twice, by sorting all names.
     fn any_twice(&self, bytes: &[u8]) -> bool {
         let name = |earlier: &Earlier| Cell::decode(bytes, earlier.at).0;
         let mut names: Vec<Cell<'_>> = self.names.iter().map(name).collect();

@@ -25,7 +25,8 @@ pub struct Leaf<'a> {
 pub struct LooseLeaf(Node);
 
 impl LooseLeaf {
-    /// One with the items of a run that is no longer than a leaf of its tree may be, or has one item.
+    /// A leaf that begins at `start` and has the items of a run. The run is no longer than the tree allows
+    /// for a leaf, or has one item.
     pub fn new<K: LeafKind>(start: &Edge<'_>, run: Run<'_>) -> LooseLeaf {
         let room = run.len_in_leaf(K::FLAGS);
         let node = Node::leaf(start.name, K::FLAGS, room, FIRST_VERSION);
@@ -74,8 +75,8 @@ impl<K: LeafKind> LeafRow<K> {
         self.link(node, leaf.start.order, leaf.base, leaf.is_whole);
     }
 
-    /// Puts a leaf behind the others that begins where it was said when it was made. `base` is what it rests
-    /// on, and `is_whole` says whether that is all that it is.
+    /// Puts a leaf behind the others. `order` is the order key of the place where it begins. `base` is the
+    /// record that it rests on, and `is_whole` says whether it has all items of that record and no others.
     pub fn take(&mut self, order: u128, leaf: LooseLeaf, base: Base, is_whole: bool) {
         let node = std::mem::ManuallyDrop::new(leaf).0;
         self.tree.bytes += node.bytes();

@@ -17,7 +17,7 @@ use crate::observe::readings::{Slot, Underway};
 use crate::request::Pieces;
 use crate::store::{Pair, Shard, Shards};
 
-/// Bytes of a collection that are copied in the time of a step of those that `combining` counts.
+/// Bytes of a collection whose copy takes about as long as one step as `combining` counts them.
 const COPY_STEP_BYTES: usize = 32;
 
 const BUSY: Failure = Failure::of("BUSYKEY Target key name already exists.");
@@ -165,11 +165,11 @@ enum Copied {
     Value(Option<Detached>),
     /// A thread is to copy it.
     Apart((Original, Type, Option<i64>), (Underway, Slot)),
-    /// Too many commands make values now.
+    /// No slot for a thread is free.
     Later,
 }
 
-/// The value of a key whose shard is locked, for a key that may have it if it `is_free`.
+/// A copy of the value of `from`, whose shard is locked, for the key `to`. `is_free`: that key may get it.
 ///
 /// # Errors
 /// There is no space on the disk.
