@@ -117,7 +117,7 @@ pub use backup::Backup;
 pub use batch::Batch;
 pub use bindings::{Bindings, Rebind};
 pub use blob::Blob;
-pub use check::{Report, check, repair};
+pub use check::{LeafRange, Report, check, repair};
 pub use compact::{Compactor, Current, Relocate, Verdict, judge};
 pub use draft::BlobDraft;
 pub use error::{Damage, Error, Refusal, Result};

@@ -16,7 +16,8 @@ const CHUNK: usize = 1 << 20;
 pub(crate) struct Walk<'f> {
     file: &'f dyn File,
     path: &'f Path,
-    /// What to add to a position to get the place in the file; positions are at least as large.
+    /// The position of the first record, and its place in the file, which wraps if records have moved to the
+    /// front.
     first: Lsn,
     header_bytes: u64,
     /// Where the segment ends, or at most can.
@@ -73,6 +74,12 @@ impl<'f> Walk<'f> {
         }
     }
 
+    /// The same walk over records that are `shift` bytes behind their places, up to `end`.
+    pub(crate) fn shifted(self, shift: i64, end: Lsn) -> Walk<'f> {
+        let header_bytes = self.header_bytes.wrapping_add_signed(shift);
+        Walk::new(self.file, self.path, self.first, header_bytes, end)
+    }
+
     /// The position of the next record.
     pub(crate) fn position(&self) -> Lsn {
         Lsn(self.at)
@@ -86,7 +93,7 @@ impl<'f> Walk<'f> {
 
     /// Where a position is in the file.
     pub(crate) fn offset(&self, lsn: Lsn) -> u64 {
-        self.header_bytes + (lsn.0 - self.first.0)
+        self.header_bytes.wrapping_add(lsn.0 - self.first.0)
     }
 
     /// A stop as an error.

@@ -5,9 +5,10 @@ use crate::support;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ferrite_log::{DbId, Error, Log, Options, check, repair};
+use ferrite_log::{DbId, Error, Log, Options, check};
 use support::simulator::Simulator;
 use support::store::{BLOB_MIN, Op, Store, load};
+use support::trees::repair;
 use support::{begin, open, options};
 
 fn set(name: &str, value: &[u8]) -> Op {

@@ -6,9 +6,10 @@ use crate::support;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ferrite_log::{BLOB_PIECE_BYTES, DbId, Error, Lsn, check, repair};
+use ferrite_log::{BLOB_PIECE_BYTES, DbId, Error, Lsn, check};
 use support::simulator::Simulator;
 use support::store::{Op, State, Store, load};
+use support::trees::repair;
 use support::{begin, directory, open, options};
 
 fn set(name: &str, value: &[u8]) -> Op {

@@ -11,6 +11,7 @@ mod crash;
 mod damage;
 mod failure;
 mod hints;
+mod lost;
 mod mutations;
 mod support;
 mod sweep;

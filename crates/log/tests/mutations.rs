@@ -15,10 +15,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ferrite_log::{DbId, Error, Log, Lsn, check, repair};
+use ferrite_log::{DbId, Error, Log, Lsn, check};
 use support::simulator::Simulator;
 use support::store::{BLOB_MIN, FullKey, Op, State, Store, load};
-use support::trees::LEAVES;
+use support::trees::repair;
+use support::trees::{Contents, LEAVES};
 use support::{directory, open, options};
 use sys::file::Files;
 
@@ -31,9 +32,7 @@ struct Written {
     /// Where each change ends, and the state then.
     steps: Vec<(Lsn, State)>,
     /// Values that each key had.
-    values: BTreeMap<FullKey, BTreeSet<Vec<u8>>>,
-    /// Keys of which a part was changed: with a change less they have values that they never had.
-    patched: BTreeSet<FullKey>,
+    values: BTreeMap<FullKey, BTreeSet<Contents>>,
     is_closed: bool,
 }
 
@@ -72,13 +71,10 @@ fn random_op(random: &mut fastrand::Rng) -> Op {
 }
 
 impl Written {
-    fn note(&mut self, end: Lsn, op: &Op, state: State) {
-        if let Op::Patch(key, ..) | Op::Edit(key, ..) = op {
-            self.patched.insert(key.clone());
-        }
+    fn note(&mut self, end: Lsn, state: State) {
         for (key, entry) in &state.entries {
             let values = self.values.entry(key.clone()).or_default();
-            values.insert(entry.value.clone());
+            values.insert(entry.contents());
         }
         self.steps.push((end, state));
     }
@@ -89,7 +85,6 @@ impl Written {
             disk: Simulator::new(),
             steps: vec![(Lsn::FIRST, State::default())],
             values: BTreeMap::new(),
-            patched: BTreeSet::new(),
             is_closed: false,
         };
         for _ in 0..random.u8(1..4) {
@@ -116,7 +111,7 @@ impl Written {
             appender.ensure(8000).expect("all is well");
             let op = random_op(random);
             let end = store.run(log, &mut appender, &op);
-            self.note(end, &op, store.snapshot());
+            self.note(end, store.snapshot());
             log.turn();
             match random.u8(..12) {
                 0 => drop(log.sync(end)),
@@ -141,6 +136,21 @@ fn pick<'f>(random: &mut fastrand::Rng, files: &'f [PathBuf]) -> &'f Path {
     &files[random.usize(..files.len())]
 }
 
+/// Puts bytes into a file, or takes some out; what was done.
+fn shift(disk: &Simulator, path: &Path, at: usize, random: &mut fastrand::Rng) -> String {
+    let (name, len) = (path.display(), disk.contents(path).len());
+    let at = at.min(len);
+    let count = random.usize(1..9000);
+    if random.bool() {
+        let block = vec![random.u8(..3); count];
+        disk.damage(path, |bytes| drop(bytes.splice(at..at, block)));
+        return format!("{count} bytes put in at {at} of {len} of {name}");
+    }
+    let end = (at + count).min(len);
+    disk.damage(path, |bytes| drop(bytes.drain(at..end)));
+    format!("bytes from {at} to {end} of {len} of {name} taken out")
+}
+
 /// Changes the directory; what was done.
 fn mutate(disk: &Simulator, random: &mut fastrand::Rng) -> String {
     let files: Vec<PathBuf> = disk.names();
@@ -151,7 +161,7 @@ fn mutate(disk: &Simulator, random: &mut fastrand::Rng) -> String {
     let len = disk.contents(path).len();
     let name = path.display();
     let at = random.usize(..len.max(1));
-    match random.u8(..11) {
+    match random.u8(..13) {
         0..3 => {
             let bit = random.u8(..8);
             disk.damage(path, |bytes| {
@@ -202,6 +212,7 @@ fn mutate(disk: &Simulator, random: &mut fastrand::Rng) -> String {
             });
             format!("copy {count} bytes at {from} of {name} to {at}")
         }
+        10 | 11 => shift(disk, path, at, random),
         9 => {
             disk.damage(path, |bytes| bytes.extend([random.u8(..2); 700]));
             format!("700 bytes behind {name}")
@@ -321,11 +332,9 @@ fn mend(written: &Written, disk: &Simulator, is_refused: bool, what: &str, tally
         .unwrap_or_else(|error| panic!("{what}: repaired, and yet {error}\n{report}"));
     for (key, entry) in &store.snapshot().entries {
         let values = written.values.get(key);
-        let was_so = values.is_some_and(|values| values.contains(&entry.value));
         assert!(
-            was_so || written.patched.contains(key),
-            "{what}: {key:?} is {:?}\n{report}",
-            entry.value
+            values.is_some_and(|values| values.contains(&entry.contents())),
+            "{what}: {key:?} is {entry:?}\n{report}"
         );
     }
     go_on(log, &store);

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ferrite_log::{Damage, DbId, Error, Log, Recovery, check, repair};
+use ferrite_log::{Damage, DbId, Error, Log, Recovery, check};
 use support::simulator::Simulator;
 use support::store::{Op, Store, load};
+use support::trees::repair;
 use support::{begin, directory, open, options};
 
 const SEGMENT: &str = "/data/log/0000000000001000.log";

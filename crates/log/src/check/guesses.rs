@@ -1,28 +1,23 @@
 //! What bytes seem to be about that are no records any more.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use sys::file::File;
 
-use crate::address::{DbId, Lsn};
+use crate::address::Lsn;
 use crate::bindings::Bindings;
-use crate::record::{self, Change, Entry, Record, Tag};
+use crate::record::{self, Entry, Record};
 
 /// Bytes that are read at once.
 const WINDOW: u64 = 1 << 20;
 /// Names of keys and collections that a person is told, at most.
 const MOST_NAMES: usize = 8;
 
-/// Instances that have lost records, with the tags of some.
-pub(super) type Instances = BTreeMap<(DbId, u64), Tag>;
-
 /// What a stretch of bytes seems to be about.
 #[derive(Default)]
 pub(super) struct Guesses {
     /// For people; empty if nobody can tell.
     pub(super) about: String,
-    pub(super) instances: Instances,
 }
 
 /// Guesses what the bytes were, the first of which are the record at `first`.
@@ -32,15 +27,12 @@ pub(super) fn guesses(
     first: Lsn,
     bindings: &Bindings,
 ) -> Guesses {
-    let (mut names, mut instances) = (Vec::new(), Instances::new());
+    let mut names = Vec::new();
     each_guess(file, range, first, |record| {
         let number = bindings.number_of(record.db);
-        let name = match (record.instance(), record.change) {
-            (Some(instance), Change::Edit { tag, .. } | Change::Leaf { tag, .. }) => {
-                instances.insert((record.db, instance), tag);
-                format!("the collection {instance} in database {number}")
-            }
-            _ => format!("\"{}\" in database {number}", record.key.escape_ascii()),
+        let name = match record.instance() {
+            Some(instance) => format!("the collection {instance} in database {number}"),
+            None => format!("\"{}\" in database {number}", record.key.escape_ascii()),
         };
         if names.len() <= MOST_NAMES {
             names.push(name);
@@ -63,7 +55,6 @@ pub(super) fn guesses(
     };
     Guesses {
         about: format!(", which seem to be of {what}{}{more},", names.join(", ")),
-        instances,
     }
 }
 

@@ -1,15 +1,14 @@
 //! Reading a whole log, going on behind whatever is wrong with it.
 
-use std::fmt;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use sys::file::{File, Files, Lock};
+use sys::file::{Files, Lock};
 
 use super::blobs;
-use super::guesses::{Guesses, guesses};
 use super::report::Report;
+use super::stretch::{damage, is_zero};
+use super::stretches::scan;
 use crate::address::Lsn;
 use crate::closed;
 use crate::directory::lock_directory;
@@ -17,19 +16,9 @@ use crate::error::{Damage, Error, Result};
 use crate::lacking;
 use crate::manifest;
 use crate::paths::Paths;
-use crate::record::{self, Entry, HEADER};
 use crate::recover::parts::{Candidate, Chain};
 use crate::recover::{chain, takeover};
-use crate::segment::Extent;
-use crate::walk::{Stop, Walk};
-
-/// A stretch of a segment that is no record.
-pub(super) struct Hole {
-    pub(super) damage: Damage,
-    pub(super) range: Range<u64>,
-    pub(super) first: Lsn,
-    pub(super) guesses: Guesses,
-}
+use crate::segment::Name;
 
 /// Reads the whole log in `directory` and says what is wrong with it. Changes nothing.
 ///
@@ -63,6 +52,7 @@ pub(super) fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
         newest.map_or(&[][..], |header| &header.segments),
     );
     let lost = paths.lost.display();
+    let mut end = Lsn(0);
     for candidate in &candidates {
         let path = &candidate.path;
         if Some(candidate.header.name) != name {
@@ -71,8 +61,9 @@ pub(super) fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
         let extent = expected
             .iter()
             .find(|extent| extent.first == candidate.header.first);
-        let (holes, _) = scan(candidate, extent.copied(), &mut report)?;
-        for hole in holes {
+        let found = scan(candidate, extent.copied(), &mut report)?;
+        end = found.end;
+        for hole in found.holes {
             let missing = extent.map_or(0, |extent| extent.bytes + candidate.header_bytes);
             let remedy = match hole.range.end - hole.range.start {
                 0 => format!(
@@ -89,7 +80,13 @@ pub(super) fn look(files: &dyn Files, paths: &Paths) -> Result<Report> {
     }
     match chain::find(files, paths) {
         Ok(chain) => opens(files, paths, &chain, &candidates, &mut report)?,
-        Err(Error::Damage(damage)) => refused(files, paths, damage, &mut report)?,
+        Err(Error::Damage(damage)) => refused(
+            files,
+            paths,
+            damage,
+            name.map(|name| (name, end)),
+            &mut report,
+        )?,
         Err(Error::Version(what)) => report.push_unknown(what),
         Err(error) => return Err(error),
     }
@@ -154,9 +151,16 @@ fn opens(
     Ok(())
 }
 
-/// Notes why a start is refused.
-fn refused(files: &dyn Files, paths: &Paths, damage: Damage, report: &mut Report) -> Result<()> {
-    let proof = proof_remedy(files, paths)?;
+/// Notes why a start is refused. `newest` is the log of the newest segment, and where its records
+/// end.
+fn refused(
+    files: &dyn Files,
+    paths: &Paths,
+    damage: Damage,
+    newest: Option<(Name, Lsn)>,
+    report: &mut Report,
+) -> Result<()> {
+    let proof = proof_remedy(files, paths, newest)?;
     let known = report.damage.iter();
     let known = known.rev().position(|its| its.file == damage.file);
     // More than one thing may be wrong with a file, and a start names the first.
@@ -185,10 +189,20 @@ fn refused(files: &dyn Files, paths: &Paths, damage: Damage, report: &mut Report
     Ok(())
 }
 
-/// What a repair does about a proof of a clean stop that is against a log which opens without it.
-fn proof_remedy(files: &dyn Files, paths: &Paths) -> Result<Option<String>> {
+/// What a repair does about a proof of a clean stop that is against a log which opens without it, and which
+/// has no records up to the end that it had then.
+fn proof_remedy(
+    files: &dyn Files,
+    paths: &Paths,
+    newest: Option<(Name, Lsn)>,
+) -> Result<Option<String>> {
     let closed = match closed::read(files, paths) {
         Ok(None) => return Ok(None),
+        Ok(Some(closed))
+            if newest.is_some_and(|(name, end)| closed.name == name && closed.end <= end) =>
+        {
+            return Ok(None);
+        }
         Ok(Some(closed)) => Some(closed),
         Err(Error::Damage(_)) => None,
         Err(error) => return Err(error),
@@ -205,164 +219,9 @@ fn proof_remedy(files: &dyn Files, paths: &Paths) -> Result<Option<String>> {
     }))
 }
 
-pub(super) fn damage(path: &Path, offset: u64, reason: impl fmt::Display) -> Damage {
-    Damage {
-        file: path.to_owned(),
-        offset,
-        reason: reason.to_string(),
-    }
-}
-
 fn is_behind(damage: &Damage, end: Lsn, candidates: &[Candidate]) -> bool {
     candidates.iter().any(|candidate| {
         let offset = damage.offset.saturating_sub(candidate.header_bytes);
         candidate.path == damage.file && candidate.header.first.get() + offset >= end.get()
     })
-}
-
-/// The hole at the end of a file that is shorter than it was.
-fn missing_end(candidate: &Candidate, extent: Option<Extent>, file_end: Lsn) -> Option<Hole> {
-    let missing = extent?.end().get().checked_sub(file_end.get());
-    let missing = missing.filter(|&bytes| bytes > 0)?;
-    let reason = format!("the file ends {missing} bytes too early");
-    Some(Hole {
-        damage: damage(&candidate.path, candidate.size, reason),
-        range: candidate.size..candidate.size,
-        first: candidate.header.first,
-        guesses: Guesses::default(),
-    })
-}
-
-/// Reads a segment from beginning to end, going on behind whatever is no record. With where its records end.
-pub(super) fn scan(
-    candidate: &Candidate,
-    extent: Option<Extent>,
-    report: &mut Report,
-) -> Result<(Vec<Hole>, Lsn)> {
-    let Candidate {
-        path,
-        file,
-        header,
-        header_bytes,
-        size,
-    } = candidate;
-    let first = header.first;
-    let file_end = first.offset(size.saturating_sub(*header_bytes) & !7);
-    let end = extent.map_or(file_end, |extent| extent.end()).min(file_end);
-    let mut holes = Vec::from_iter(missing_end(candidate, extent, file_end));
-    let mut walk = Walk::new(&**file, path, first, *header_bytes, end);
-    report.segments += 1;
-    loop {
-        match walk.next() {
-            Ok(Some(step)) => match step.found.entry {
-                Entry::Batch(_) => report.batches += 1,
-                Entry::Key(_) | Entry::Bind(_) => report.records += 1,
-                Entry::Mark(_) | Entry::Retire(_) | Entry::Void => {}
-            },
-            Ok(None) => break,
-            Err(Stop::Io(error)) => return Err(walk.error(Stop::Io(error))),
-            Err(Stop::Unknown(at, what)) => {
-                if let Error::Version(what) = walk.error(Stop::Unknown(at, what)) {
-                    report.push_unknown(what);
-                }
-                // It is whole, whatever it says.
-                match next_record(&**file, candidate, at, end)? {
-                    Some(next) => walk.go_to(next),
-                    None => {
-                        report.bytes += at.get() - first.get();
-                        return Ok((holes, at));
-                    }
-                }
-            }
-            Err(Stop::Flaw(at, flaw)) => {
-                let found = next_record(&**file, candidate, at, end)?;
-                let Some(next) = found.or(extent.map(|_| end)) else {
-                    // The rest of the last segment: it ends here.
-                    report.bytes += at.get() - first.get();
-                    if holes.is_empty() || flaw != record::Flaw::Nothing {
-                        let offset = walk.offset(at);
-                        let rest = size.saturating_sub(offset);
-                        let is_empty = is_zero(&**file, offset..*size)?;
-                        if !is_empty && rest > 0 {
-                            let range = offset..*size;
-                            holes.push(Hole {
-                                damage: damage(path, offset, flaw),
-                                guesses: guesses(&**file, &range, at, &header.bindings),
-                                range,
-                                first: at,
-                            });
-                        }
-                    }
-                    return Ok((holes, at));
-                };
-                let range = walk.offset(at)..walk.offset(next);
-                holes.push(Hole {
-                    damage: damage(path, range.start, flaw),
-                    guesses: guesses(&**file, &range, at, &header.bindings),
-                    range,
-                    first: at,
-                });
-                walk.go_to(next);
-            }
-        }
-    }
-    report.bytes += end.get() - first.get();
-    Ok((holes, end))
-}
-
-pub(super) fn is_zero(file: &dyn File, range: Range<u64>) -> Result<bool> {
-    let mut at = range.start;
-    let mut piece = vec![0; 1 << 20];
-    while at < range.end {
-        let wanted = piece.len().min((range.end - at) as usize);
-        let count = file
-            .read_at(&mut piece[..wanted], at)
-            .map_err(|error| Error::io("cannot read", Path::new("a segment"), error))?;
-        if count == 0 {
-            break;
-        }
-        if piece[..count].iter().any(|&byte| byte != 0) {
-            return Ok(false);
-        }
-        at += count as u64;
-    }
-    Ok(true)
-}
-
-/// The first position behind `from` where there is a whole record at the top level, or one of another
-/// version.
-fn next_record(file: &dyn File, candidate: &Candidate, from: Lsn, end: Lsn) -> Result<Option<Lsn>> {
-    let mut at = from.offset(8);
-    while at.offset(HEADER as u64) <= end {
-        let mut walk = Walk::new(
-            file,
-            &candidate.path,
-            candidate.header.first,
-            candidate.header_bytes,
-            end,
-        );
-        at = match walk
-            .search(at)
-            .map_err(|error| Error::io("cannot read", &candidate.path, error))?
-        {
-            Some(found) => found,
-            None => return Ok(None),
-        };
-        // A batch counts if all of it is there.
-        walk.go_to(at);
-        loop {
-            match walk.next() {
-                Ok(Some(step)) if step.found.is_inner => {}
-                Ok(Some(step)) if matches!(step.found.entry, Entry::Batch(_)) => {}
-                Ok(_) | Err(Stop::Unknown(..)) => return Ok(Some(at)),
-                Err(Stop::Io(error)) => return Err(walk.error(Stop::Io(error))),
-                Err(Stop::Flaw(..)) => break,
-            }
-            if walk.is_between() {
-                return Ok(Some(at));
-            }
-        }
-        at = at.offset(8);
-    }
-    Ok(None)
 }

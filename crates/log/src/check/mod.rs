@@ -3,15 +3,25 @@
 //! [`check`] reads everything and changes nothing. [`repair()`] does as little as makes the log open again,
 //! and keeps whatever it takes out.
 //!
-//! What was in the damaged place is lost, and so may be what a later record amended: repair says so and
-//! decides nothing about meaning. A damaged batch loses all of its records.
+//! What was in the damaged place is lost. A later record that amends something is lost, too, if what it
+//! amends may be in the damaged place: so each key has a value that it had once, or is gone. A damaged batch
+//! loses all of its records.
 
+mod barriers;
 mod blobs;
+mod cover;
+mod dependents;
 mod guesses;
+mod instances;
 mod look;
+mod mender;
 mod repair;
 mod report;
+mod resync;
+mod stretch;
+mod stretches;
 
+pub use cover::LeafRange;
 pub use look::check;
 pub use repair::repair;
 pub use report::Report;

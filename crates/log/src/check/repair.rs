@@ -4,10 +4,10 @@
 //! - A header that cannot be read is written anew, from what the file's name and its neighbours say.
 //! - A segment that is missing is struck off: a new, empty segment at the end lists only what is there.
 //! - Keys whose large values are gone are deleted, in a new segment at the end.
-//! - A new segment at the end says that instances are gone which have lost records: what is left of one is
-//!   not what it was. The next start deletes their keys. Which instances these are is a guess from damaged
-//!   bytes. The segment is written before these are replaced, unless they hide the end of the log.
-//! - The same is said of instances that a start has found to lack records, though all records are whole.
+//! - Whole records that are not in their places, behind bytes that were put in or are missing, go back there.
+//! - Records that depend on what is lost are taken out (`dependents`), before the holes are mended.
+//! - A new segment at the end says that instances are gone which a start has found to lack records, though
+//!   all records are whole. The next start deletes their keys.
 //! - What a backup, or a clean stop, says of the end of the log counts no more, if the log ends before it.
 //!
 //! A log with records of another version is left as it is: what they mean is not known, so nothing is mended
@@ -16,26 +16,31 @@
 //! A segment is never changed in place: a mended copy takes its name when it is on the disk, and what was
 //! taken out is in `DIR/lost` before that. So a repair may be interrupted anywhere and done again.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use sys::file::{File, Files};
+use sys::file::Files;
 
+use super::barriers::{Barriers, Part};
 use super::blobs;
-use super::guesses::{Guesses, Instances};
-use super::look::{Hole, damage, is_zero, look, open_log, scan};
+use super::cover::LeafRange;
+use super::look::{look, open_log};
+use super::mender::Mender;
 use super::report::Report;
-use crate::address::Lsn;
+use super::stretch::is_zero;
+use super::stretches::scan;
+use crate::address::{DbId, Lsn};
 use crate::bindings::Bindings;
 use crate::closed;
-use crate::directory::{copy_range, free_name};
+use crate::directory::free_name;
 use crate::error::{Error, Result};
 use crate::lacking;
 use crate::manifest;
 use crate::paths::Paths;
-use crate::record::{Draft, HEADER, write_in_parts};
-use crate::recover::chain;
+use crate::record::{Draft, Tag, write_in_parts};
 use crate::recover::parts::{Candidate, Chain};
+use crate::recover::{chain, takeover};
 use crate::segment::{Extent, Header, HeaderFlaw, Name, shortest_header};
 use crate::sums;
 use crate::version::Version;
@@ -43,11 +48,12 @@ use crate::version::Version;
 /// How often a repair looks again, at most.
 const PASSES: usize = 8;
 
-/// Mends the log in `directory` so that it opens again. What is taken out is kept in `DIR/lost`.
+/// Mends the log in `directory` so that it opens again. What is taken out is kept in `DIR/lost`. `range_of`
+/// says which part of an instance a leaf has.
 ///
 /// # Errors
 /// A server uses the directory, or the disk refuses.
-pub fn repair(files: Arc<dyn Files>, directory: &Path) -> Result<Report> {
+pub fn repair(files: Arc<dyn Files>, directory: &Path, range_of: LeafRange) -> Result<Report> {
     let (paths, _lock) = open_log(&*files, directory)?;
     let (mut report, mut repairs) = (look(&*files, &paths)?, Vec::new());
     let mut broken = lacking(&*files, &paths)?;
@@ -55,6 +61,7 @@ pub fn repair(files: Arc<dyn Files>, directory: &Path) -> Result<Report> {
         files: &*files,
         paths: &paths,
     };
+    let mut barriers = Barriers::default();
     // What is mended can let other damage be seen.
     for _ in 0..PASSES {
         let is_done = report.damage.is_empty() && broken.is_empty();
@@ -66,7 +73,9 @@ pub fn repair(files: Arc<dyn Files>, directory: &Path) -> Result<Report> {
             .map_err(|error| Error::io("cannot make", &paths.lost, error))?;
         let before = repairs.len();
         mender.write_headers(&mut repairs)?;
-        mender.fill_holes(&report, &mut broken, &mut repairs)?;
+        mender.take_rings()?;
+        mender.settle(&report, &mut barriers, range_of, &mut repairs)?;
+        mender.fill_holes(&Part::all(&*files, &paths, &report)?, &mut repairs)?;
         mender.strike_off(&mut repairs)?;
         mender.delete_keys(&mut repairs)?;
         mender.end_instances(&mut broken, &mut repairs)?;
@@ -80,10 +89,18 @@ pub fn repair(files: Arc<dyn Files>, directory: &Path) -> Result<Report> {
             break;
         }
     }
+    // What a killed process has left counts behind all that was damaged. It could not be had before.
+    if !barriers.is_empty() && mender.take_rings()? {
+        mender.settle(&report, &mut barriers, range_of, &mut repairs)?;
+        report = look(&*files, &paths)?;
+    }
     Ok(Report { repairs, ..report })
 }
 
-/// Instances that lack records, as a start has found.
+/// Instances that lack records, with the tags of some.
+type Instances = BTreeMap<(DbId, u64), Tag>;
+
+/// Those that a start has found.
 fn lacking(files: &dyn Files, paths: &Paths) -> Result<Instances> {
     let (candidates, _) = chain::list(files, paths)?;
     let Some(newest) = candidates.last() else {
@@ -96,51 +113,30 @@ fn lacking(files: &dyn Files, paths: &Paths) -> Result<Instances> {
     Ok(noted.collect())
 }
 
-struct Mender<'m> {
-    files: &'m dyn Files,
-    paths: &'m Paths,
-}
-
 impl Mender<'_> {
-    /// Puts a copy of a file, changed by `change`, in its place, and keeps `lost` bytes of it.
-    fn replace(
-        &self,
-        path: &Path,
-        file: &dyn File,
-        lost: std::ops::Range<u64>,
-        change: impl FnOnce(&dyn File) -> std::io::Result<()>,
-    ) -> Result<PathBuf> {
-        let io = |what, error| Error::io(what, path, error);
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let aside = free_name(
-            self.files,
-            &self.paths.lost,
-            &format!("{name}-{}.cut", lost.start),
-        )?;
-        copy_range(self.files, file, lost, &aside)
-            .map_err(|error| Error::io("cannot write", &aside, error))?;
-        let mended = self.paths.temporary("mended");
-        let _ = self.files.unlink(&mended);
-        let size = file.size().map_err(|error| io("cannot read", error))?;
-        copy_range(self.files, file, 0..size, &mended).map_err(|error| io("cannot copy", error))?;
-        let copy = self
-            .files
-            .open(&mended)
-            .map_err(|error| io("cannot open", error))?;
-        change(&*copy)
-            .and_then(|()| copy.sync_data())
-            .map_err(|error| io("cannot mend", error))?;
-        self.files
-            .rename(&mended, path)
-            .map_err(|error| io("cannot replace", error))?;
-        for directory in [&self.paths.lost, &self.paths.log] {
-            self.files
-                .sync_dir(directory)
-                .map_err(|error| Error::io("cannot sync", directory, error))?;
+    /// Takes over what killed processes have left for the log, if it opens. Whether there was something.
+    fn take_rings(&self) -> Result<bool> {
+        let chain = match chain::find(self.files, self.paths) {
+            Err(Error::Damage(_)) => return Ok(false),
+            result => result?,
+        };
+        if takeover::look(self.files, self.paths, &chain)?.is_empty() {
+            return Ok(false);
         }
-        let hint = path.with_extension("hint");
-        let _ = self.files.unlink(&hint);
-        Ok(aside)
+        takeover::take_over(self.files, self.paths, chain).map(|_| true)
+    }
+
+    /// Takes records out that depend on what is in a hole.
+    fn settle(
+        &self,
+        before: &Report,
+        barriers: &mut Barriers,
+        range_of: LeafRange,
+        repairs: &mut Vec<String>,
+    ) -> Result<()> {
+        let mut parts = Part::all(self.files, self.paths, before)?;
+        barriers.add(&mut parts)?;
+        self.take_out_dependents(&parts, barriers, range_of, repairs)
     }
 
     /// Gives segments whose header cannot be read a new one, if the log needs them.
@@ -219,7 +215,7 @@ impl Mender<'_> {
             let tail = chain::read_tail(before, None)?;
             let listed = before.header.segments.iter();
             let stays = listed.filter(|extent| !tail.retired.contains_key(&extent.first));
-            let (_, end) = scan(before, None, &mut Report::default())?;
+            let end = scan(before, None, &mut Report::default())?.end;
             header.segments = stays
                 .copied()
                 .chain([before.extent(end.min(first))])
@@ -231,97 +227,6 @@ impl Mender<'_> {
             header.name = closed.name;
         }
         Ok(header)
-    }
-
-    /// Replaces what is no record by a record that means nothing. `broken` are the instances that have lost
-    /// records.
-    fn fill_holes(
-        &self,
-        before: &Report,
-        broken: &mut Instances,
-        repairs: &mut Vec<String>,
-    ) -> Result<()> {
-        let (candidates, _) = chain::list(self.files, self.paths)?;
-        let expected: Vec<Extent> = candidates
-            .last()
-            .map_or_else(Vec::new, |newest| newest.header.segments.clone());
-        let mut found = Vec::new();
-        for candidate in &candidates {
-            let extent = expected
-                .iter()
-                .find(|extent| extent.first == candidate.header.first)
-                .copied();
-            let (mut holes, _) = scan(candidate, extent, &mut Report::default())?;
-            let is_torn = |hole: &Hole| !before.damage.contains(&hole.damage);
-            holes.retain(|hole| !hole.range.is_empty() && (extent.is_some() || !is_torn(hole)));
-            for hole in &mut holes {
-                broken.append(&mut hole.guesses.instances);
-            }
-            found.push((candidate, extent, holes));
-        }
-        self.end_instances(broken, repairs)?;
-        for (candidate, extent, holes) in found {
-            for hole in &holes {
-                let file = self
-                    .files
-                    .open(&candidate.path)
-                    .map_err(|error| Error::io("cannot open", &candidate.path, error))?;
-                let bytes = (hole.range.end - hole.range.start) & !7;
-                let aside = self.replace(&candidate.path, &*file, hole.range.clone(), |copy| {
-                    void(copy, hole, bytes)
-                })?;
-                repairs.push(format!(
-                    "{}: {bytes} bytes at {}{} are taken out and kept in {}",
-                    candidate.path.display(),
-                    hole.range.start,
-                    hole.guesses.about,
-                    aside.display()
-                ));
-            }
-            if let Some(extent) = extent
-                && candidate.size < candidate.header_bytes + extent.bytes
-            {
-                self.extend(candidate, extent, repairs)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes a file that is too short as long as it was, with nothing in the part that was lost.
-    fn extend(
-        &self,
-        candidate: &Candidate,
-        extent: Extent,
-        repairs: &mut Vec<String>,
-    ) -> Result<()> {
-        let file = self
-            .files
-            .open(&candidate.path)
-            .map_err(|error| Error::io("cannot open", &candidate.path, error))?;
-        let size = file
-            .size()
-            .map_err(|error| Error::io("cannot read", &candidate.path, error))?;
-        let wanted = candidate.header_bytes + extent.bytes;
-        // From the end of the last whole record on: `fill_holes` has put a void in front of it, if it had to.
-        let (_, end) = scan(candidate, None, &mut Report::default())?;
-        let start = candidate.header_bytes + (end.get() - candidate.header.first.get());
-        let hole = Hole {
-            damage: damage(&candidate.path, start, ""),
-            range: start..wanted,
-            first: end,
-            guesses: Guesses::default(),
-        };
-        let aside = self.replace(&candidate.path, &*file, start.min(size)..size, |copy| {
-            copy.set_size(wanted)?;
-            void(copy, &hole, wanted - start)
-        })?;
-        repairs.push(format!(
-            "{}: the last {} bytes are missing; what was left of them is in {}",
-            candidate.path.display(),
-            wanted - start,
-            aside.display()
-        ));
-        Ok(())
     }
 
     /// Begins an empty segment at the end whose header names only what is there.
@@ -470,16 +375,6 @@ impl Mender<'_> {
         Ok(())
     }
 
-    /// Moves a file to what is kept of the lost, if there is one.
-    fn put_aside(&self, path: &Path, name: &str) -> Result<Option<PathBuf>> {
-        let aside = free_name(self.files, &self.paths.lost, name)?;
-        match self.files.rename(path, &aside) {
-            Ok(()) => Ok(Some(aside)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::io("cannot rename", path, error)),
-        }
-    }
-
     /// Begins a segment of these records at the end of a log that opens, of which `newest` is the last.
     fn append_to(
         &self,
@@ -537,21 +432,4 @@ impl Mender<'_> {
             .and_then(|()| self.files.sync_dir(&self.paths.log))
             .map_err(io)
     }
-}
-
-/// Writes a record that means nothing over a hole.
-fn void(file: &dyn File, hole: &Hole, bytes: u64) -> std::io::Result<()> {
-    let Some(data) = bytes.checked_sub(HEADER as u64) else {
-        return Ok(());
-    };
-    let zeroes = vec![0; data as usize];
-    let mut at = hole.range.start;
-    let mut result = Ok(());
-    write_in_parts(hole.first, &Draft::void(&zeroes), |part| {
-        if result.is_ok() {
-            result = file.write_at(part, at);
-        }
-        at += part.len() as u64;
-    });
-    result
 }

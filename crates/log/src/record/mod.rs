@@ -27,7 +27,7 @@ mod write;
 pub use layout::{BlobRef, Change, MAX_RECORD, Record, Tag, Value};
 pub(crate) use layout::{HEADER, INSTANCE, base_bytes, record_bytes};
 pub(crate) use read::{
-    Entry, Flaw, Found, Glance, Unknown, before_data, glance, guess, looks_like_a_mark, parse,
-    read, read_hint, stride,
+    Entry, Flaw, Found, Glance, Peeked, Unknown, before_data, glance, guess, looks_like_a_mark,
+    parse, peek, position_of, read, read_hint, stride,
 };
 pub(crate) use write::{Draft, batch_header, void_header, write, write_hint, write_in_parts};

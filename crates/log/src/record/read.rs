@@ -225,6 +225,78 @@ pub(crate) fn guess(bytes: &[u8], lsn: Lsn) -> Option<(Entry<'_>, usize)> {
     Some((entry, usize::try_from(stride(header)).ok()?))
 }
 
+/// What a header says of a record that may be at any place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Peeked {
+    /// Bytes to the next record.
+    pub(crate) bytes: u64,
+    /// Bytes of them that the checksum covers, with the header.
+    pub(crate) covered: u64,
+}
+
+/// Looks at bytes that may be the header of a record at the top level: `None` if they are none.
+pub(crate) fn peek(header: &[u8; HEADER]) -> Option<Peeked> {
+    let kind = Kind::from_bits(header[8] & KIND_BITS)?;
+    let flags = header[9];
+    let length = u32_at(header, 0);
+    let bytes = u64::from(length).next_multiple_of(8);
+    if flags & !FLAGS_KNOWN != 0 || flags & FLAG_INNER != 0 || !kind.knows(tag_of(header)) {
+        return None;
+    }
+    let is_batch = kind == Kind::Batch;
+    let least = if is_batch {
+        HEADER
+    } else {
+        before_data(header)
+    };
+    (least as u64 <= u64::from(length)).then_some(Peeked {
+        bytes,
+        covered: if is_batch { HEADER as u64 } else { bytes },
+    })
+}
+
+/// The position that a record has, whose bytes as far as the checksum covers them these are, if it is one.
+/// Any bytes give one. Of those that are possible, the first that is not far before `near`.
+pub(crate) fn position_of(bytes: &[u8], near: Lsn) -> Lsn {
+    let place = undo_checksum(u32_at(bytes, 4), &bytes[8..]) ^ u32_at(bytes, 0).rotate_left(16);
+    let high = near.0 >> 35;
+    let at = |high: u64| (high << 32 | u64::from(place ^ high as u32)) << 3;
+    // Positions that differ in their upper half only have different lower halves for the same place.
+    Lsn(if at(high) >= near.0 {
+        at(high)
+    } else {
+        at(high + 1)
+    })
+}
+
+/// What a checksum began with that became this one by these bytes.
+fn undo_checksum(checksum: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().rev().fold(!checksum, |state, &byte| {
+        let (index, entry) = UNDO[(state >> 24) as usize];
+        (state ^ entry) << 8 | u32::from(index ^ byte)
+    }) ^ u32::MAX
+}
+
+/// The entry of the table of CRC-32C that has this highest byte, and its index.
+const UNDO: [(u8, u32); 256] = {
+    let mut table = [(0, 0); 256];
+    let mut index = 0;
+    while index < 256 {
+        let (mut entry, mut bit) = (index as u32, 0);
+        while bit < 8 {
+            entry = if entry & 1 == 1 {
+                entry >> 1 ^ 0x82f6_3b78
+            } else {
+                entry >> 1
+            };
+            bit += 1;
+        }
+        table[(entry >> 24) as usize] = (index as u8, entry);
+        index += 1;
+    }
+    table
+};
+
 /// Bytes from this header to the next, going into batches; more than any segment has if it is no header.
 pub(crate) fn stride(header: &[u8; HEADER]) -> u64 {
     let length = u32_at(header, 0);

@@ -3,10 +3,14 @@
 //! some more behind them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use ferrite_log::{
-    Address, Appender, Batch, Change, DbId, Liveness, Lsn, Record, Tag, Value, Verdict,
+    Address, Appender, Batch, Change, DbId, Liveness, Lsn, Record, Report, Tag, Value, Verdict,
 };
+
+use sys::file::Files;
 
 use super::store::{Entry, FullKey, State};
 
@@ -54,7 +58,22 @@ fn data(leaf: u8, bytes: &[u8]) -> Vec<u8> {
     [&[leaf], bytes].concat()
 }
 
+/// A value without the number of its instance: it, or the leaves.
+pub(crate) type Contents = Vec<Vec<u8>>;
+
 impl Entry {
+    /// What it has.
+    pub(crate) fn contents(&self) -> Contents {
+        match self.tag.is_tree {
+            true => self
+                .leaves
+                .values()
+                .map(|leaf| leaf.value.clone())
+                .collect(),
+            false => vec![self.value.clone()],
+        }
+    }
+
     /// The number of its instance.
     pub(crate) fn instance(&self) -> Option<u64> {
         let number = self.value[..]
@@ -265,4 +284,16 @@ impl Instances {
             .values()
             .for_each(|leaves| mark_dead(leaves, liveness));
     }
+}
+
+/// Which part of an instance a leaf has.
+fn range_of(data: &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let &leaf = data.first()?;
+    let start = if leaf == 0 { Vec::new() } else { vec![leaf] };
+    Some((start, (leaf + 1 < LEAVES).then(|| vec![leaf + 1])))
+}
+
+/// Mends a log of these.
+pub(crate) fn repair(files: Arc<dyn Files>, directory: &Path) -> ferrite_log::Result<Report> {
+    ferrite_log::repair(files, directory, range_of)
 }

@@ -13,6 +13,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use ferrite_log::{Error, check, repair};
+use keyspace::collection::kind::Edge;
+use keyspace::collection::log::leaf::LeafRecord;
 use sys::file::Disk;
 
 use crate::config::Setting;
@@ -28,7 +30,7 @@ pub(crate) enum Task {
 pub(crate) fn run(directory: &Path, task: Task) -> ExitCode {
     let report = match task {
         Task::Check => check(Arc::new(Disk), directory),
-        Task::Repair => repair(Arc::new(Disk), directory),
+        Task::Repair => repair(Arc::new(Disk), directory, range_of),
     };
     match report {
         Ok(report) => {
@@ -40,6 +42,16 @@ pub(crate) fn run(directory: &Path, task: Task) -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Which part of a collection a leaf has, in bytes whose order is that of the elements.
+fn range_of(leaf: &[u8]) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+    let leaf = LeafRecord::read(leaf).ok()?;
+    let bytes = |edge: Edge<'_>| match edge == Edge::default() {
+        true => Vec::new(),
+        false => [&edge.order.to_be_bytes(), edge.name].concat(),
+    };
+    Some((bytes(leaf.from), leaf.to.map(bytes)))
 }
 
 /// Where the log may be instead, if there is none where it was looked for.

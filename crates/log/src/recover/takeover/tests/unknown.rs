@@ -44,7 +44,7 @@ fn a_record_of_another_version_stays_in_the_ring() {
         !report.is_whole() && report.unknown[0].file == ring,
         "{report}"
     );
-    let repaired = crate::repair(home.files(), &home.log_directory());
+    let repaired = crate::repair(home.files(), &home.log_directory(), |_| None);
     assert_eq!(repaired.expect("it can be read"), report);
     let after = (fs::read(&ring), fs::read(newest));
     assert_eq!(format!("{after:?}"), format!("{before:?}"));
@@ -80,7 +80,7 @@ fn a_ring_of_another_format_stays() {
     );
     let report = crate::check(home.files(), &home.log_directory()).expect("it can be read");
     assert_eq!(report.unknown, [unknown]);
-    let repaired = crate::repair(home.files(), &home.log_directory());
+    let repaired = crate::repair(home.files(), &home.log_directory(), |_| None);
     assert_eq!(repaired.expect("it can be read"), report);
     assert_eq!(fs::read(&ring).expect("it is there"), before);
 }
