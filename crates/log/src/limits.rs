@@ -58,6 +58,10 @@ pub(crate) const COMPACTION_RESERVE_SHARE: u64 = 4;
 pub(crate) const TIGHT_SHARE: u64 = 4;
 pub(crate) const TIGHT_MIN: u64 = 64 << 10;
 
+/// The part of the reserve that a run leaves as space for the first segment of the next one. More than
+/// compaction's part, so that keys can be deleted.
+pub(crate) const LEFT_SHARE: u64 = 2;
+
 /// Zeroes that are written ahead of the log while every turn is synced: with short records, for thousands of
 /// syncs.
 pub(crate) const PAVE: u64 = 1 << 20;

@@ -18,6 +18,7 @@ use crate::fetch::{Hold, ValueReader};
 use crate::keeper::keep;
 use crate::lock::lock;
 use crate::options::SyncPolicy;
+use crate::space;
 use crate::status::{Slowest, Status};
 use crate::store::BlobStore;
 use crate::sweep::Sweep;
@@ -301,6 +302,7 @@ fn finish(engine: &Engine) -> std::result::Result<(), Refusal> {
     if let Some(writer) = lock(&engine.writer).as_ref() {
         writer.trim();
     }
+    space::leave(engine);
     match engine.refusal() {
         // A full disk that has taken everything all the same.
         Some(Refusal::Full(_)) if engine.durable() == engine.tail() => {}

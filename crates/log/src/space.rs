@@ -6,7 +6,7 @@ use sys::file::File;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::limits::{TIGHT_MIN, TIGHT_SHARE};
+use crate::limits::{LEFT_SHARE, TIGHT_MIN, TIGHT_SHARE};
 use crate::lock::lock;
 use crate::segment::BLOCK;
 
@@ -54,35 +54,84 @@ pub(crate) fn check(core: &Core, bytes: u64) -> Result<()> {
 /// Takes space for a segment: all that it may need, or part of what there is where the disk would be nearly
 /// full then. Returns the bytes of the file that have space, and the bytes of records after which the segment
 /// ends.
-pub(crate) fn take(core: &Core, file: &dyn File, header_bytes: u64) -> std::io::Result<(u64, u64)> {
+pub(crate) fn take(
+    core: &Core,
+    file: &dyn File,
+    header_bytes: u64,
+    is_start: bool,
+) -> std::io::Result<(u64, u64)> {
     let full = header_bytes + room(core);
-    let has_space = file.size().is_ok_and(|size| size >= full);
+    // What an earlier run has left for this one.
+    let left = file.size()?;
+    let has_space = left >= full;
     // A disk that does not tell what is free says it when space is taken.
     let free = core.files.free_bytes(&core.paths.log).unwrap_or(u64::MAX);
     if has_space || free >= full.saturating_add(core.options.reserve_bytes) {
         match file.allocate(full) {
-            Ok(()) => return Ok((full, core.options.segment_bytes)),
+            Ok(()) => {
+                note_low(core);
+                return Ok((full, core.options.segment_bytes));
+            }
             Err(error) if !is_full(&error) => return Err(error),
             // What a call has taken that failed is given back.
-            Err(_) => file.set_size(0)?,
+            Err(_) => file.set_size(left)?,
         }
     }
     let bytes = free.min(core.options.segment_bytes) / TIGHT_SHARE;
-    let bytes = bytes.max(TIGHT_MIN).min(core.options.segment_bytes);
-    let bytes = bytes.next_multiple_of(BLOCK as u64);
-    let allocated = header_bytes.next_multiple_of(BLOCK as u64) + bytes;
-    file.allocate(allocated)?;
-    // Writes are refused from here on, not when the keeper looks the next time: what is accepted until then
-    // may be more than the reserve.
+    let header_blocks = header_bytes.next_multiple_of(BLOCK as u64);
+    let bytes = bytes.max(TIGHT_MIN).max(left.saturating_sub(header_blocks));
+    let bytes = bytes.min(core.options.segment_bytes);
+    let mut bytes = bytes.next_multiple_of(BLOCK as u64);
+    let mut allocated = header_blocks + bytes;
+    while let Err(error) = file.allocate(allocated) {
+        // A start takes whatever there is: what is in the log can be read then.
+        if !is_full(&error) || !is_start || bytes <= BLOCK as u64 {
+            return Err(error);
+        }
+        file.set_size(left)?;
+        bytes = (bytes / 2).next_multiple_of(BLOCK as u64);
+        allocated = header_blocks + bytes;
+    }
+    note_low(core);
+    Ok((allocated, bytes))
+}
+
+/// Refuses writes from here on if the reserve is not free, not when the keeper looks the next time: what is
+/// accepted until then may be more than the reserve.
+fn note_low(core: &Core) {
     if let Err(error) = check(core, 0) {
         core.set_low(error.to_string());
     }
-    Ok((allocated, bytes))
 }
 
 /// Bytes of space that a segment takes: its limit, and room for the record that reaches it.
 pub(crate) fn room(core: &Core) -> u64 {
     core.options.segment_bytes + core.credit.window
+}
+
+/// Takes space for the next run before this one ends: another program may fill the disk in between. The next
+/// run then starts, and deletes keys. As much as there is, where that is less than it should be.
+pub(crate) fn leave(core: &Core) {
+    let _one = lock(&core.spare_lock);
+    let spare = core.paths.temporary("next");
+    let file = match core.files.open(&spare) {
+        Ok(file) => Ok(file),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => core.files.create(&spare),
+        Err(error) => Err(error),
+    };
+    let mut bytes = core.options.reserve_bytes / LEFT_SHARE;
+    while let Ok(file) = &file
+        && bytes >= TIGHT_MIN
+    {
+        let wanted = 2 * BLOCK as u64 + bytes;
+        let taken = file.allocate(wanted).and_then(|()| file.set_size(wanted));
+        if taken.and_then(|()| file.sync_data()).is_ok() {
+            return;
+        }
+        let _ = file.set_size(0);
+        bytes /= 2;
+    }
+    let _ = core.files.unlink(&spare);
 }
 
 /// Takes space for the next segment, if that has not been done.

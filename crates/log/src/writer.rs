@@ -90,7 +90,7 @@ impl Writer {
             segment,
             allocated,
             limit,
-        } = begin(core, first)?;
+        } = begin(core, first, true)?;
         core.segments.push(segment.clone(), limit);
         Ok(Writer {
             limit,
@@ -277,7 +277,7 @@ impl Writer {
             segment,
             allocated,
             limit,
-        } = begin(core, first).map_err(|error| stop(core, &error))?;
+        } = begin(core, first, false).map_err(|error| stop(core, &error))?;
         self.segment.set_tally(self.scan.take_tally());
         self.segment.seal();
         self.limit = limit;
@@ -398,7 +398,7 @@ struct Begun {
 
 /// Begins the segment at `first`: takes space, writes the header, gives it its name. It is not durable
 /// yet.
-fn begin(core: &Core, first: Lsn) -> Result<Begun> {
+fn begin(core: &Core, first: Lsn, is_start: bool) -> Result<Begun> {
     let map = core.segments.map();
     let header = Header {
         epoch: core.options.epoch,
@@ -427,7 +427,7 @@ fn begin(core: &Core, first: Lsn) -> Result<Begun> {
             .map_err(|error| Error::io("cannot make", &spare, error))?,
         Err(error) => return Err(Error::io("cannot open", &spare, error)),
     };
-    let (allocated, bytes) = space::take(core, &*file, header_bytes)
+    let (allocated, bytes) = space::take(core, &*file, header_bytes, is_start)
         .map_err(|error| Error::io("cannot take space for", &path, error))?;
     core.spare_wanted.store(false, Ordering::Relaxed);
     core.spare_bytes.store(0, Ordering::Relaxed);

@@ -243,6 +243,76 @@ fn keys_can_be_removed_from_a_full_disk_until_the_reserve_is_used_up() {
     log.close().expect("all is written");
 }
 
+/// Another program has filled the disk while no process had the log.
+#[test]
+fn a_log_starts_on_a_full_disk_and_keys_can_be_removed() {
+    let options = Options {
+        segment_bytes: 1 << 20,
+        reserve_bytes: 1 << 20,
+        ..background()
+    };
+    for (is_closed, free) in [
+        (true, 0),
+        (true, 9000),
+        (true, 300 << 10),
+        (false, 0),
+        (false, 9000),
+    ] {
+        let mut disk = Simulator::new();
+        let mut log = begin(&disk, options.clone());
+        let mut keys = 0;
+        for round in 0..4 {
+            let what = format!("round {round}, closed {is_closed}, {free} bytes free");
+            let store = Store::default();
+            let mut appender = log.appender(None).expect("the first");
+            for _ in 0..20 {
+                appender.ensure(2000).expect("there is space");
+                let key = (DB, format!("key:{keys}").into_bytes());
+                store.run(&log, &mut appender, &Op::Set(key, vec![1; 1000], None));
+                keys += 1;
+            }
+            log.sync(log.tail()).expect("there is space");
+            drop(appender);
+            match is_closed {
+                true => log.close().expect("all is written"),
+                false => {
+                    std::mem::forget(log);
+                    disk = disk.after_kill();
+                }
+            }
+            disk.set_capacity(disk.used() + free);
+            let mut recovery = open(&disk, options.clone()).expect("it is whole");
+            let store = load(&mut recovery, 1).expect("it is whole");
+            assert_eq!(store.snapshot().entries.len(), keys, "{what}");
+            log = recovery
+                .start()
+                .unwrap_or_else(|error| panic!("{what}: {error}"));
+            let refusal = log.refusal().expect("the disk is full");
+            assert!(
+                refusal.to_string().contains("are kept in reserve"),
+                "{what}: {refusal}"
+            );
+            let mut appender = log.appender(None).expect("the first");
+            assert!(appender.ensure(2000).is_err(), "{what}");
+            if is_closed {
+                for number in 0..keys {
+                    appender
+                        .ensure_for_removal(2000)
+                        .unwrap_or_else(|why| panic!("{what}: {why}"));
+                    let key = (DB, format!("key:{number}").into_bytes());
+                    store.run(&log, &mut appender, &Op::Delete(key));
+                }
+                keys = 0;
+                log.sync(log.tail()).expect("there is space");
+            }
+            disk.set_capacity(1 << 30);
+            wait_until("healing", || log.refusal().is_none());
+            drop(appender);
+        }
+        log.close().expect("all is written");
+    }
+}
+
 /// A disk that has no space for a whole segment, at the start and later.
 #[test]
 fn segments_are_short_where_space_is() {

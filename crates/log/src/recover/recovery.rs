@@ -194,6 +194,7 @@ impl Recovery {
         // What was read may not be on the disk yet. Nothing is removed because of it before it is.
         self.sync_old()?;
         self.tidy()?;
+        self.give_back();
         let settled = blob::settle(&*self.files, &self.paths, &self.blobs, self.end);
         let settled = settled.map_err(|error| match self.is_backup {
             true => manifest::explain(error),
@@ -279,6 +280,8 @@ impl Recovery {
         if let (Some(tail), Some(segment)) = (cut.tail, map.last()) {
             let name = format!("{:016x}.tail", self.end.get());
             let aside = free_name(&*self.files, lost, &name)?;
+            // Space that was taken behind it and not used may be all that a full disk has.
+            let _ = segment.file.set_size(tail.end);
             copy_range(&*self.files, &*segment.file, tail.clone(), &aside)
                 .map_err(|error| Error::io("cannot copy the tail to", &aside, error))?;
             segment
@@ -315,12 +318,12 @@ impl Recovery {
                 .map(|first| format!("{first}.log"));
             let stale_hint =
                 hint.is_some_and(|name| !crate::segment::first_of(&name).is_some_and(has));
-            name.ends_with(".tmp") || stale_hint
+            let path = self.paths.log.join(name);
+            let is_space = path == self.paths.temporary("next") && self.is_left(&path);
+            name.ends_with(".tmp") && !is_space || stale_hint
         };
-        let stale = names
-            .iter()
-            .filter(|name| is_stale(name))
-            .map(|name| self.paths.log.join(name));
+        let stale = names.iter().filter(|name| is_stale(name));
+        let stale: Vec<_> = stale.map(|name| self.paths.log.join(name)).collect();
         for path in self.leftovers.drain(..).chain(stale) {
             match self.files.unlink(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -330,6 +333,38 @@ impl Recovery {
             }
         }
         Ok(())
+    }
+
+    /// Gives back the space that the last run has taken and not used, if there is little other.
+    fn give_back(&self) {
+        let wanted = self.options.reserve_bytes + self.options.segment_bytes;
+        let free = self.files.free_bytes(&self.paths.log);
+        if free.is_ok_and(|free| free < wanted.saturating_add(self.options.ring_bytes as u64)) {
+            for segment in &self.segments.map().segments {
+                // If it fails, the file is only longer than it has to be.
+                let _ = segment.trim();
+            }
+        }
+    }
+
+    /// Whether the space that the last run has left for this one is as it was taken: a segment that was begun
+    /// in it has a header.
+    fn is_left(&self, path: &Path) -> bool {
+        let is_zero = || {
+            let file = self.files.open(path)?;
+            let (size, mut piece) = (file.size()?, vec![0; 1 << 16]);
+            let mut at = 0;
+            while at < size {
+                let bytes = &mut piece[..(size - at).min(1 << 16) as usize];
+                file.read_exact_at(bytes, at)?;
+                if bytes.iter().any(|&byte| byte != 0) {
+                    return Ok(false);
+                }
+                at += bytes.len() as u64;
+            }
+            std::io::Result::Ok(size > 0)
+        };
+        is_zero().unwrap_or(false)
     }
 
     /// What an earlier run left unsynced was read, and will be built upon: the files of large values first,
