@@ -14,6 +14,7 @@ mod defaults;
 mod differential;
 mod disk;
 mod durable;
+mod every_command;
 mod field_expiry;
 mod flows;
 mod gather;

@@ -14,9 +14,15 @@ impl Collection {
         each!(Collection, self, tree => tree.cold_leaves())
     }
 
-    /// The record of the leaf that covers a name, if it is in the log alone.
+    /// The record of the leaf that covers a name, if it is in the log alone. Elements of a list have no
+    /// names.
     pub fn cold_record(&self, name: Cell<'_>) -> Option<Base> {
-        each!(Collection, self, tree => tree.cold_record(name))
+        match self {
+            Collection::Hash(tree) => tree.cold_record(name),
+            Collection::Set(tree) => tree.cold_record(name),
+            Collection::SortedSet(set) => set.cold_record(name),
+            Collection::List(_) => None,
+        }
     }
 
     /// The records of all leaves that are in the log alone.

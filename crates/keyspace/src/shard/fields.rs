@@ -19,7 +19,7 @@ use crate::collection::kind::{Fields, LeafKind, Members, Scores};
 use crate::collection::run::{BARE, EXPIRING, Item, Run, RunMut};
 use crate::collection::sorted::scored;
 use crate::collection::sorted_ref::SortedRef;
-use crate::collection::tree::Put;
+use crate::collection::tree::{Decide, Put};
 use crate::entry::{Entry, Form, Kind, NewValue, Stored, Type};
 use crate::hash::Seed;
 
@@ -236,6 +236,31 @@ impl EntryMut<'_, '_> {
             self.set_item(&item);
             true
         })
+    }
+
+    /// Lets the fields of these names expire when `decide` says: see
+    /// [`crate::collection::tree::Tree::reschedule_each`].
+    ///
+    /// # Panics
+    /// As [`EntryMut::hash_fields`].
+    pub fn reschedule_fields(&mut self, names: &[Cell<'_>], decide: Decide<'_>) {
+        let mut left = 0;
+        while !self.entry().is_tree() && left < names.len() {
+            let name = names[left];
+            if let Some(item) = self.hash_fields().get(name)
+                && let Some(expiry) = decide(left, item.expiry)
+            {
+                self.reschedule_field(name, expiry);
+            }
+            left += 1;
+        }
+        if left < names.len() {
+            self.edit_tree(|tree| {
+                if let Collection::Hash(tree) = tree {
+                    tree.reschedule_each(&names[left..], &mut |at, old| decide(left + at, old));
+                }
+            });
+        }
     }
 
     /// The same of a small hash, if it has at most `most` bytes afterwards.

@@ -228,13 +228,14 @@ pub(super) fn read_keys<'k>(
     Some((readings.begin(reading), slot))
 }
 
-/// Gives a key what is made of the sets of other keys. `read` takes their moments.
+/// Gives a key what is made of the sets of other keys. `read` takes their moments; `None` if items that are
+/// needed left memory since they were found there, so that the command is to be tried again.
 pub(super) fn store<C: Combination>(
     context: &mut Context<'_>,
     args: &Args<'_>,
     (target, keys): (Key<'_>, &[Key<'_>]),
     event: Event,
-    read: impl FnOnce(&mut Shards<'_>) -> Result<C, Failure>,
+    read: impl FnOnce(&mut Shards<'_>) -> Result<Option<C>, Failure>,
 ) -> Handled {
     let Some(mut attempt) = Attempt::begin(context, args)? else {
         return Ok(Next::Retry);
@@ -251,7 +252,9 @@ pub(super) fn store<C: Combination>(
     let made = match made {
         Some(made) => made,
         None => {
-            let combination = read(&mut shards)?;
+            let Some(combination) = read(&mut shards)? else {
+                return Ok(Next::Retry);
+            };
             if attempt.goes_apart(context, combination.steps()) {
                 let observe = |key, reason| shards.of(key).observe(key, reason);
                 let Some(reading) = read_keys(context, keys.iter().copied(), observe) else {

@@ -127,6 +127,21 @@ impl Spec {
         }
     }
 
+    /// The collections whose items it uses; of any other kind it needs none to refuse it.
+    pub(crate) fn collections(&self) -> Collections {
+        match self.group {
+            Group::String | Group::Bitmap | Group::HyperLogLog => Collections::None,
+            Group::List => Collections::Of(Kind::List),
+            Group::Hash => Collections::Of(Kind::Hash),
+            Group::Set => Collections::Of(Kind::Set),
+            // Those that need all items, such as ZUNION, take sets, too.
+            Group::SortedSet if !matches!(self.items, ItemsNeeded::All) => {
+                Collections::Of(Kind::SortedSet)
+            }
+            _ => Collections::All,
+        }
+    }
+
     /// Whether all flags of `flags` are set.
     #[inline]
     pub(crate) const fn has(&self, flags: u32) -> bool {
@@ -241,21 +256,6 @@ pub(crate) enum Group {
     Server,
     Cluster,
     Transactions,
-}
-
-impl Group {
-    /// The collections whose items its commands use; of any other kind a command needs none to refuse it.
-    pub(crate) fn collections(self) -> Collections {
-        match self {
-            Group::String | Group::Bitmap | Group::HyperLogLog => Collections::None,
-            Group::List => Collections::Of(Kind::List),
-            Group::Hash => Collections::Of(Kind::Hash),
-            Group::Set => Collections::Of(Kind::Set),
-            // Some of its commands take sets, too.
-            Group::SortedSet => Collections::All,
-            _ => Collections::All,
-        }
-    }
 }
 
 /// A rule that finds some of a command's keys.

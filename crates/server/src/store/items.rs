@@ -436,6 +436,25 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
         }
     }
 
+    /// Lets fields expire at the time (Unix, ms) that `decide` says for each that is there, or never. It
+    /// hears which of `names` it is, and when that field expires. `None`: the field stays as it is.
+    pub(crate) fn reschedule_each(
+        &mut self,
+        names: &[Cell<'_>],
+        mut decide: impl FnMut(usize, Option<u64>) -> Option<Option<u64>>,
+    ) {
+        let (changes, edits) = (&mut self.changes, &mut self.log.edits);
+        let decide = &mut |at: usize, old| {
+            let expiry = decide(at, old)?;
+            *changes += 1;
+            if let Some(edits) = edits {
+                edits.reschedule(names[at], expiry);
+            }
+            Some(expiry)
+        };
+        self.entry.inner.reschedule_fields(names, decide);
+    }
+
     /// This event is told, too, if anything changes.
     pub(crate) fn tell_also(&mut self, event: Event) {
         self.also = Some(event);

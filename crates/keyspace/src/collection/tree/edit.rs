@@ -192,7 +192,7 @@ impl<K: LeafKind> Tree<K> {
     }
 
     /// Notes the deadline of a leaf that had another.
-    fn settle_leaf(&mut self, leaf: Node, before: Option<Deadline>) {
+    pub(super) fn settle_leaf(&mut self, leaf: Node, before: Option<Deadline>) {
         leaf.edit(|run| {
             run.settle_expiring();
         });

@@ -2,9 +2,9 @@
 //!
 //! Reading order: `base` is the tree and what it owns, `shape` splits and merges nodes, `cut` says where a
 //! leaf is split, `edit` changes items, `elements` those of lists, `deadlines` says where some expire, `due`
-//! keeps that right, `expire` removes them, `build` makes a tree of whole leaves, `merge` applies many
-//! changes at once, `cold` lets leaves leave memory, `cold_elements` says which of them changes of lists
-//! need, `verify` says whether all holds.
+//! keeps that right, `expire` removes them, `reschedule` gives many items other expiries, `build` makes a
+//! tree of whole leaves, `merge` applies many changes at once, `cold` lets leaves leave memory,
+//! `cold_elements` says which of them changes of lists need, `verify` says whether all holds.
 //!
 //! ```text
 //!                 inner nodes: up to 63 children (order key, node, count)
@@ -70,6 +70,7 @@ mod expire;
 mod fill;
 mod members;
 mod merge;
+mod reschedule;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -82,3 +83,4 @@ pub use build::{Leaf, LeafRow, LooseLeaf};
 pub use cold::Leaving;
 pub use edit::Put;
 pub(in crate::collection) use members::Gathered;
+pub use reschedule::Decide;

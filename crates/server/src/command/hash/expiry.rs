@@ -18,6 +18,7 @@ use super::super::items::cells::cell;
 use super::super::{Args, Context, Failure, Handled, Next};
 use crate::config::Packed;
 use crate::observe::notify::Event;
+use crate::request::Reply;
 use crate::store::HashEdit;
 
 pub(super) const FIELDS_MISSING: Failure =
@@ -149,16 +150,45 @@ fn expire_at(context: &mut Context<'_>, args: &Args<'_>, from: (Scale, i64)) -> 
         (first..args.len()).for_each(|_| reply.integer(NO_FIELD));
         return Ok(Next::Done);
     };
-    hash.edit(event, packed, |edit| {
-        for at in first..args.len() {
-            let done = match cell(args, at) {
-                Ok(name) => expire_field(edit, name, condition, (time, is_over)),
-                Err(_) => NO_FIELD,
-            };
-            reply.integer(done);
+    hash.edit(event, packed, |edit| match is_over {
+        false => reschedule(edit, args, first, reply, |old| {
+            match condition.holds(old, time as u64) {
+                true => (DONE, Some(Some(time as u64))),
+                false => (NOT_MET, None),
+            }
+        }),
+        true => {
+            for at in first..args.len() {
+                let done = match cell(args, at) {
+                    Ok(name) => remove_field(edit, name, condition, time),
+                    Err(_) => NO_FIELD,
+                };
+                reply.integer(done);
+            }
         }
     });
     Ok(Next::Done)
+}
+
+/// Gives the fields that are the arguments from `first` on another expiry, or none. `decide` says for the
+/// expiry of a field that is there what is answered of it, and which it gets, if another.
+fn reschedule(
+    edit: &mut HashEdit<'_, '_>,
+    args: &Args<'_>,
+    first: usize,
+    reply: &mut Reply<'_>,
+    decide: impl Fn(Option<u64>) -> (i64, Option<Option<u64>>),
+) {
+    let names: Vec<Cell<'_>> = (first..args.len())
+        .map(|at| Cell::of(args.get(at)))
+        .collect();
+    let mut told = vec![NO_FIELD; names.len()];
+    edit.reschedule_each(&names, |at, old| {
+        let (done, expiry) = decide(old);
+        told[at] = done;
+        expiry
+    });
+    told.into_iter().for_each(|done| reply.integer(done));
 }
 
 /// The time, the condition and the index of the first field.
@@ -174,12 +204,12 @@ fn parse_expire(
     Ok((time, condition, first))
 }
 
-/// Lets a field expire; what is answered of it.
-fn expire_field(
+/// Removes a field because its time is over; what is answered of it.
+fn remove_field(
     edit: &mut HashEdit<'_, '_>,
     name: Cell<'_>,
     condition: Condition,
-    (time, is_over): (i64, bool),
+    time: i64,
 ) -> i64 {
     let Some(old) = edit.get(name).map(|item| item.expiry) else {
         return NO_FIELD;
@@ -187,8 +217,8 @@ fn expire_field(
     if !condition.holds(old, time as u64) {
         return NOT_MET;
     }
-    set_expiry(edit, name, time, is_over);
-    if is_over { REMOVED } else { DONE }
+    edit.remove(name);
+    REMOVED
 }
 
 /// Lets a field that is there expire, or removes it because its time is over.
@@ -251,18 +281,10 @@ pub(super) fn hpersist(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         return Ok(Next::Done);
     };
     hash.edit(Event::HPERSIST, packed, |edit| {
-        for at in first..args.len() {
-            let name = cell(args, at).ok();
-            let old = name.and_then(|name| Some((name, edit.get(name)?.expiry)));
-            reply.integer(match old {
-                None => NO_FIELD,
-                Some((_, None)) => NO_EXPIRY,
-                Some((name, Some(_))) => {
-                    edit.reschedule(name, None);
-                    DONE
-                }
-            });
-        }
+        reschedule(edit, args, first, reply, |old| match old {
+            None => (NO_EXPIRY, None),
+            Some(_) => (DONE, Some(None)),
+        });
     });
     Ok(Next::Done)
 }

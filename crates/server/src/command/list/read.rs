@@ -112,7 +112,8 @@ pub(super) fn lrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         to: ranks.end,
         by_leaf: has_cold,
     };
-    let slice = Slice::if_any(may_defer);
+    // A small list has no moments, so all of it is shown at once, even if the thread is preempted meanwhile.
+    let slice = Slice::if_any(may_defer && items.is_tree());
     // A few elements need no clock.
     let has_more =
         (has_cold || look.step(items, reply)) && look_on(&mut look, items, has_cold, reply, &slice);

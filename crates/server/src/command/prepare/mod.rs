@@ -443,7 +443,7 @@ fn needs_of_queued<'a>(
 ) -> Needs<'a> {
     Needs {
         items: command.spec.items,
-        of: command.spec.group.collections(),
+        of: command.spec.collections(),
         args,
         settings,
         in_transaction: true,

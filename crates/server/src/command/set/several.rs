@@ -195,7 +195,7 @@ fn store(context: &mut Context<'_>, args: &Args<'_>, combine: Combine, event: Ev
     let keys: Vec<Key<'_>> = args.keys().skip(1).collect();
     combining::store(context, args, (args.key(1), &keys), event, |shards| {
         let sources = Sources::read(server, shards, keys.iter().copied())?;
-        Ok(Making { sources, combine })
+        Ok(Some(Making { sources, combine }))
     })
 }
 

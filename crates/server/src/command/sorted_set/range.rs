@@ -8,16 +8,19 @@ use keyspace::collection::cell::{Cell, DECIMAL_MAX};
 use keyspace::collection::kind;
 use keyspace::collection::run::Item;
 use keyspace::collection::sorted::score_of;
-use keyspace::{Detached, ItemsRef, Kind, New, SortedRef};
+use keyspace::{Detached, ItemsRef, Key, Kind, SortedRef};
 use resp::number::{DOUBLE_TEXT_LEN, format_shortest};
 use resp::reply::{Protocol, Writer};
 
+use super::super::combining::{self, Combination, Made};
 use super::super::items::cells::{write_cell, write_value};
 use super::super::items::moment::{Look, leave, look_on};
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::bounds::{Lex, Ranks, Scores};
 use crate::config::Packed;
 use crate::observe::notify::Event;
+use crate::server::Server;
+use crate::store::{Shards, Still};
 
 const LIMIT_OF_RANKS: Failure = Failure::of(
     "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
@@ -250,8 +253,10 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, form: Form) -> Handled {
     walk.head(reply);
     let items = members.items();
     let has_cold = set.has_cold_leaves();
-    let has_more =
-        (has_cold || walk.step(items, reply)) && look_on(&mut walk, items, has_cold, reply, &slice);
+    // Nothing to show needs no leaf.
+    let has_more = walk.from < walk.to
+        && (has_cold || walk.step(items, reply))
+        && look_on(&mut walk, items, has_cold, reply, &slice);
     if !has_more {
         return Ok(Next::Done);
     }
@@ -347,44 +352,89 @@ fn stored<'a>(item: &Item<'a>, is_packed: bool) -> Item<'a> {
     }
 }
 
+/// Members of some ranks of a sorted set at one moment, which another key gets.
+struct Stored {
+    server: &'static Server,
+    /// None: there is no such key.
+    set: Option<Still>,
+    from: u64,
+    to: u64,
+}
+
+impl Stored {
+    /// Shows the members.
+    fn visit(&self, mut visit: impl FnMut(Item<'_>)) {
+        let items = match &self.set {
+            Some(Still::Run(_, run)) => ItemsRef::<kind::Scores>::of_run(run),
+            Some(Still::Tree(moment, _)) => moment.items(),
+            Some(Still::String(_)) | None => return,
+        };
+        let mut from = self.from;
+        while from < self.to {
+            from = items.items_behind(from, self.to, &mut visit);
+        }
+    }
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        if let Some(Still::Tree(moment, _)) = self.set.take() {
+            self.server.keyspace.discard(moment);
+        }
+    }
+}
+
+impl Combination for Stored {
+    fn steps(&self) -> u64 {
+        match self.set {
+            Some(Still::Tree(..)) => self.to - self.from,
+            _ => 0,
+        }
+    }
+
+    fn make(&self, target: &[u8], _: Option<(&mut Shards<'_>, &[Key<'_>])>) -> Made {
+        let (settings, keyspace) = (&self.server.settings, &self.server.keyspace);
+        let mut builder = keyspace.builder(Kind::SortedSet, target);
+        let is_packed = self.to - self.from <= Packed::sorted_set(settings).entries as u64;
+        self.visit(|item| {
+            let added = builder.push(&stored(&item, is_packed));
+            debug_assert!(added.is_ok(), "each member comes once");
+        });
+        let len = self.to - self.from;
+        let value = (len > 0).then(|| {
+            let form = Packed::form_of(settings, &builder);
+            Detached::built(builder, form, None)
+        });
+        Made::new(self.server, len, value)
+    }
+}
+
 /// `ZRANGESTORE destination source min max [BYSCORE | BYLEX] [REV] [LIMIT offset count]`
 pub(super) fn zrangestore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let range = Range::parse(args, STORED, 3)?;
     let (server, target, source) = (context.server, args.key(1), args.key(2));
-    let mut shards = context.store.lock_keys([target, source].into_iter());
-    let packed = Packed::sorted_set(&server.settings);
-    let mut builder = server.keyspace.builder(Kind::SortedSet, target.bytes);
-    let mut shard = shards.of(source);
-    if let Some(set) = shard.read_sorted_set(source)? {
-        let members = set.sorted();
-        let (mut from, to) = range.ranks(members);
-        if set.has_cold_leaves() && !members.items().cold_between(from, to).is_empty() {
-            // Members came or went since the leaves were found.
-            return Ok(Next::Retry);
+    let keys = (target, &[source][..]);
+    combining::store(context, args, keys, Event::ZRANGESTORE, |shards| {
+        let (mut shard, mut stored) = (
+            shards.of(source),
+            Stored {
+                server,
+                set: None,
+                from: 0,
+                to: 0,
+            },
+        );
+        if let Some(mut set) = shard.read_sorted_set(source)? {
+            let members = set.sorted();
+            let (from, to) = range.ranks(members);
+            let is_cold = || !members.items().cold_between(from, to).is_empty();
+            if from < to && set.has_cold_leaves() && is_cold() {
+                // Members came or went since the leaves were found.
+                return Ok(None);
+            }
+            (stored.from, stored.to) = (from, to.max(from));
+            stored.set = Some(set.still());
         }
-        let is_packed = to - from <= packed.entries as u64;
-        while from < to {
-            from = members.items().items_behind(from, to, |item| {
-                let added = builder.push(&stored(&item, is_packed));
-                debug_assert!(added.is_ok(), "each member comes once");
-            });
-        }
-    }
-    drop(shard);
-    let len = builder.len();
-    let mut shard = shards.of(target);
-    if len == 0 {
-        if shard.remove(target) {
-            shard.tell(Event::DEL, target);
-        }
-    } else {
-        let form = Packed::form_of(&server.settings, &builder);
-        let mut made = Detached::built(builder, form, None);
-        shard.write(target, New::detached(&mut made));
-        shard.tell(Event::ZRANGESTORE, target);
-    }
-    drop(shard);
-    drop(shards);
-    context.reply.integer(len as i64);
-    Ok(Next::Done)
+        Ok(Some(stored))
+    })
 }

@@ -444,7 +444,7 @@ fn store(
         let sources = Sources::read(server, shards, &plan.keys)?;
         plan.take_options(args)?;
         let rule = plan.rule;
-        Ok(Making { sources, rule })
+        Ok(Some(Making { sources, rule }))
     })
 }
 
