@@ -3,6 +3,10 @@
 
 #[path = "collection_log/elements.rs"]
 mod elements;
+#[path = "collection_log/look.rs"]
+mod look;
+#[path = "collection_log/no_memory.rs"]
+mod no_memory;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -11,17 +15,22 @@ use keyspace::Seed;
 use keyspace::collection::Base;
 use keyspace::collection::any::{Collection, Pieces};
 use keyspace::collection::cell::Cell;
-use keyspace::collection::kind::LeafKind;
 use keyspace::collection::log::edits::Edits;
-use keyspace::collection::log::leaf::LeafRecord;
+use keyspace::collection::log::leaf::{LeafRecord, WriteLeaf};
 use keyspace::collection::log::ledger::Ledger;
+use keyspace::collection::log::store::{AllInMemory, TileStore};
 use keyspace::collection::run::Item;
 use keyspace::collection::sorted::scored;
-use keyspace::collection::tree::{Leaving, Put, Tree};
+use keyspace::collection::tree::{Leaving, Put};
 use keyspace::{Keyspace, Kind, Options};
+
+use look::{contents, shares, verify};
 
 const SEED: u64 = 99;
 const LEAF_MAX: usize = 64;
+
+/// One replay in so many is done again with a memory that is too small.
+const SMALL_MEMORY_RARITY: usize = 12;
 
 /// Values, and when they expire.
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
@@ -174,8 +183,23 @@ impl Log {
         self.records.retain(|at, _| !(from..to).contains(at));
     }
 
-    /// Puts the tree together. Its account begins anew.
+    /// Puts the tree together, sometimes in a memory that is too small for it, too. Its account begins anew.
     fn replay(&self, keyspace: &Keyspace, kind: Kind) -> (Collection, Vec<Base>) {
+        let (tree, lost) = self.replay_in(keyspace, kind, &mut AllInMemory, None);
+        if !self.records.len().is_multiple_of(SMALL_MEMORY_RARITY) {
+            return (tree, lost);
+        }
+        no_memory::replay_too(self, keyspace, &tree);
+        (tree, lost)
+    }
+
+    fn replay_in(
+        &self,
+        keyspace: &Keyspace,
+        kind: Kind,
+        store: &mut dyn TileStore,
+        write: Option<WriteLeaf<'_>>,
+    ) -> (Collection, Vec<Base>) {
         let seed = if kind == Kind::List { 0 } else { SEED };
         let mut pieces: Pieces = keyspace.pieces(kind, seed);
         let mut lost = Vec::new();
@@ -184,64 +208,22 @@ impl Log {
                 Record::Leaf(bytes) => {
                     let share = bytes.len() as u32;
                     let record = LeafRecord::read(bytes).expect("it was written");
-                    let applied = pieces.leaf(&record, Base { at, share }, &mut lost);
+                    let applied = pieces.leaf(&record, Base { at, share }, &mut lost, store);
                     applied.expect("a leaf is a leaf");
                 }
                 Record::Edit(bytes) => {
                     let lens = &mut std::iter::once(bytes.len());
-                    pieces.edit(bytes, lens, &mut |_, damage| panic!("{damage:?}"));
+                    let damage = &mut |_, damage| panic!("{damage:?}");
+                    pieces.edit(bytes, lens, damage, store);
                 }
             }
+            if store.is_short() {
+                pieces.leave(store);
+            }
         }
-        let tree = pieces.finish(&mut lost).expect("there is no gap");
-        (tree, lost)
+        let tree = pieces.finish(&mut lost, store, write);
+        (tree.expect("there is no gap"), lost)
     }
-}
-
-fn contents(tree: &Collection) -> Model {
-    match tree {
-        Collection::Hash(tree) => items(tree),
-        Collection::Set(tree) => items(tree),
-        Collection::SortedSet(set) => items(set),
-        Collection::List(tree) => elements::elements(tree),
-    }
-}
-
-fn verify(tree: &Collection) {
-    match tree {
-        Collection::Hash(tree) => tree.verify(),
-        Collection::Set(tree) => tree.verify(),
-        Collection::SortedSet(set) => set.verify(),
-        Collection::List(tree) => tree.verify(),
-    }
-}
-
-/// The items of a tree; a member of a set counts as a field without a value.
-fn items<K: LeafKind>(tree: &Tree<K>) -> Model {
-    tree.verify();
-    let text = |cell: Cell<'_>| cell.text(&mut [0; 20]).to_vec();
-    let view = tree.view();
-    let items = view.iter().map(|item| {
-        let value = item.value.map_or(Vec::new(), text);
-        (text(item.name), (value, item.expiry))
-    });
-    let items: Model = items.collect();
-    assert_eq!(items.len() as u64, view.count());
-    items
-}
-
-fn shares(tree: &Collection) -> HashMap<u64, u64> {
-    let leaves = match tree {
-        Collection::Hash(tree) => tree.view().leaves(&Default::default()),
-        Collection::Set(tree) => tree.view().leaves(&Default::default()),
-        Collection::SortedSet(set) => set.view().leaves(&Default::default()),
-        Collection::List(tree) => tree.view().leaves(&Default::default()),
-    };
-    let mut shares = HashMap::new();
-    for leaf in leaves {
-        *shares.entry(leaf.base().at).or_default() += u64::from(leaf.base().share);
-    }
-    shares
 }
 
 fn keyspace() -> Keyspace {

@@ -4,13 +4,14 @@ use super::cell::{Cell, DECIMAL_MAX};
 use super::clones::Frozen;
 use super::kind::{Edge, Elements, Fields, LeafKind, LeafPlace, Members, Scores};
 use super::log::edits;
-use super::log::leaf::LeafRecord;
+use super::log::leaf::{LeafRecord, WriteLeaf};
 use super::log::ledger::{Descriptor, Logged};
 use super::log::numbered::NumberedEdits;
+use super::log::store::TileStore;
 use super::log::tiles::Tiles;
 use super::node::Base;
 use super::run::{Damage, Fraction, Item, PAIRS, Run};
-use super::sorted::SortedSet;
+use super::sorted::{Scored, SortedSet};
 use super::tree::{End, LEAF_MAX, Put, Tree, list_leaf_max};
 use super::view::lower;
 use crate::entry::Kind;
@@ -95,10 +96,6 @@ pub(crate) fn place_in_run(kind: Kind, run: Run<'_>, item: &Item<'_>) -> usize {
         _ => run.count(),
     }
 }
-
-/// Puts the contents of a leaf record into a log. Returns what the leaf rests on then; `None` if there is no
-/// room.
-pub type WriteLeaf<'w> = &'w mut dyn FnMut(&[u8]) -> Option<Base>;
 
 /// A kind whose trees an entry may hold.
 pub trait Held: LeafKind + Sized + 'static {
@@ -486,7 +483,10 @@ impl Pieces {
         match kind {
             Kind::Hash => Pieces::Hash(Tiles::new(Fields { seed }, leaf_max)),
             Kind::Set => Pieces::Set(Tiles::new(Members { seed }, leaf_max)),
-            Kind::SortedSet => Pieces::SortedSet(Tiles::new(Scores, leaf_max), seed),
+            Kind::SortedSet => {
+                let tiles = Tiles::new(Scores, leaf_max).of_seed(seed.random());
+                Pieces::SortedSet(tiles, seed)
+            }
             Kind::List => Pieces::List(Tiles::new(Elements, list_leaf_max(leaf_max))),
             kind => unreachable!("there are no trees of kind {kind:?}"),
         }
@@ -511,11 +511,12 @@ impl Pieces {
         record: &LeafRecord<'_>,
         base: Base,
         lost: &mut Vec<Base>,
+        store: &mut dyn TileStore,
     ) -> Result<(), Damage> {
         if record.seed != self.seed() {
             return Err(Damage::Kind);
         }
-        each!(Pieces, self, tiles => tiles.leaf(record, base, lost))
+        each!(Pieces, self, tiles => tiles.leaf(record, base, lost, store))
     }
 
     /// Applies records of edits that are one behind the other in `bytes` and have these lengths. Reports the
@@ -525,8 +526,34 @@ impl Pieces {
         bytes: &[u8],
         lens: &mut dyn Iterator<Item = usize>,
         damage: &mut dyn FnMut(usize, Damage),
+        store: &mut dyn TileStore,
     ) {
-        each!(Pieces, self, tiles => tiles.edit(bytes, lens, damage));
+        each!(Pieces, self, tiles => tiles.edit(bytes, lens, damage, store));
+    }
+
+    /// Lets items leave memory until there is room. Returns whether all were looked at since the beginning.
+    pub fn leave(&mut self, store: &mut dyn TileStore) -> bool {
+        each!(Pieces, self, tiles => tiles.leave(store))
+    }
+
+    /// Whether some of the items are in the spill file.
+    pub fn has_spilled(&self) -> bool {
+        each!(Pieces, self, tiles => tiles.has_spilled())
+    }
+
+    /// Whether no part is missing.
+    pub fn is_whole(&self) -> bool {
+        each!(Pieces, self, tiles => tiles.is_whole())
+    }
+
+    /// What it is to a key.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Pieces::Hash(_) => Kind::Hash,
+            Pieces::Set(_) => Kind::Set,
+            Pieces::SortedSet(..) => Kind::SortedSet,
+            Pieces::List(_) => Kind::List,
+        }
     }
 
     /// Appends what rests on records to `lost`: the collection is not wanted.
@@ -535,16 +562,23 @@ impl Pieces {
     }
 
     /// The collection; `None` if a part of it is missing. What nothing rests on any more is appended to
-    /// `lost`.
-    pub fn finish(self, lost: &mut Vec<Base>) -> Option<Collection> {
+    /// `lost`. `write` puts leaves that were spilled into the log; without it they come back into memory.
+    pub fn finish(
+        self,
+        lost: &mut Vec<Base>,
+        store: &mut dyn TileStore,
+        write: Option<WriteLeaf<'_>>,
+    ) -> Option<Collection> {
         match self {
-            Pieces::Hash(tiles) => tiles.finish(lost).map(Collection::Hash),
-            Pieces::Set(tiles) => tiles.finish(lost).map(Collection::Set),
+            Pieces::Hash(tiles) => tiles.finish(lost, store, write, None).map(Collection::Hash),
+            Pieces::Set(tiles) => tiles.finish(lost, store, write, None).map(Collection::Set),
             Pieces::SortedSet(tiles, seed) => {
-                let tree = tiles.finish(lost)?;
-                Some(Collection::SortedSet(SortedSet::of_tree(seed, tree)))
+                let mut scores = Scored::new(seed);
+                let see = &mut |run: Run<'_>| run.iter().for_each(|item| scores.add(&item));
+                let tree = tiles.finish(lost, store, write, Some(see))?;
+                Some(Collection::SortedSet(scores.with(tree)))
             }
-            Pieces::List(tiles) => tiles.finish(lost).map(Collection::List),
+            Pieces::List(tiles) => tiles.finish(lost, store, write, None).map(Collection::List),
         }
     }
 }

@@ -258,13 +258,13 @@ impl Node {
         node
     }
 
-    /// A cold leaf with the fence and the base of another.
-    pub(super) fn cold_leaf(of: Node, birth: u64) -> Node {
-        let (node, prefix) = Node::fenced(of.fence(), 0, birth);
+    /// A cold leaf with this fence, which is the record `base`.
+    pub(super) fn cold_leaf(fence: &[u8], base: Base, birth: u64) -> Node {
+        let (node, prefix) = Node::fenced(fence, 0, birth);
         // SAFETY: the node is ours alone.
         unsafe { (*node.0.as_ptr()).room |= COLD };
         node.set_len(prefix);
-        node.set_whole_base(of.base());
+        node.set_whole_base(base);
         node
     }
 

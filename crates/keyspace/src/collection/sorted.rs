@@ -44,6 +44,32 @@ pub fn scored<'a>(member: Cell<'a>, score: f64, scratch: &'a mut [u8; 8]) -> Ite
     Item::pair(member, Scores::cell(score, scratch))
 }
 
+/// The scores of a sorted set that is being made.
+pub(super) struct Scored {
+    seed: Seed,
+    scores: ScoreTable,
+}
+
+impl Scored {
+    /// No member yet.
+    pub(super) fn new(seed: Seed) -> Scored {
+        let scores = ScoreTable::new();
+        Scored { seed, scores }
+    }
+
+    /// Adds an item of the tree.
+    pub(super) fn add(&mut self, item: &Item<'_>) {
+        self.scores
+            .insert(hash_of(&self.seed, item.name), plain(score_of(item)));
+    }
+
+    /// The sorted set of these scores and the tree that has their items.
+    pub(super) fn with(self, tree: Tree<Scores>) -> SortedSet {
+        let Scored { seed, scores } = self;
+        SortedSet { seed, tree, scores }
+    }
+}
+
 impl SortedSet {
     /// One without members, whose leaves have up to `leaf_max` bytes.
     pub fn new(seed: Seed, leaf_max: usize) -> SortedSet {
@@ -56,11 +82,9 @@ impl SortedSet {
 
     /// One of the items of a tree, all of whose leaves are in memory: O(n).
     pub(super) fn of_tree(seed: Seed, tree: Tree<Scores>) -> SortedSet {
-        let mut scores = ScoreTable::new();
-        for item in tree.view().iter() {
-            scores.insert(hash_of(&seed, item.name), plain(score_of(&item)));
-        }
-        SortedSet { seed, tree, scores }
+        let mut scores = Scored::new(seed);
+        tree.view().iter().for_each(|item| scores.add(&item));
+        scores.with(tree)
     }
 
     #[inline]

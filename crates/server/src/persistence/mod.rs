@@ -17,6 +17,7 @@ mod durable;
 mod ending;
 mod instances;
 pub(crate) mod journal;
+mod large;
 mod least_memory;
 mod place;
 mod reading;
@@ -25,7 +26,9 @@ mod relief;
 mod replay;
 mod sizes;
 pub(crate) mod snapshot;
+mod spill;
 pub(crate) mod switch;
+mod tile_store;
 mod tree_replay;
 mod warming;
 
@@ -38,8 +41,6 @@ use ferrite_log::{
     Address, Appender, DbId, Error, Log, Lsn, Options, Recovery, ReplayOptions, Slowest, Status,
     SyncPolicy,
 };
-use keyspace::collection::Base;
-use keyspace::collection::log::ledger::Ledger as _;
 use keyspace::{COLD_MIN_BYTES, ItemsExpired, LogAddress, Overwritten};
 use parking_lot::{Mutex, RwLock};
 use sys::file::ServerDisk;
@@ -228,18 +229,6 @@ impl Persistence {
         }
         appender.commit();
         moved
-    }
-
-    /// Tells the log what has become of its trees: records on which no leaf rests, and keys that a repair has
-    /// taken the tree from.
-    fn settle_trees(&self, bases: Vec<Base>, gone: &[(DbId, Box<[u8]>)]) {
-        self.instances.lost(&mut bases.into_iter());
-        if let Some(appender) = self.lost.lock().as_mut() {
-            for (db, key) in gone {
-                appender.delete(*db, key);
-            }
-            appender.commit();
-        }
     }
 
     /// Exchanges the log ids of two databases. No worker is inside a turn.
@@ -470,6 +459,16 @@ enum Imports {
     Nothing,
 }
 
+impl Imports {
+    /// The data for a log that ends at `end`: a log that has something takes no other data.
+    fn find(self, server: &'static Durable, end: Lsn) -> Result<Option<Import>, String> {
+        match self {
+            Imports::Found(take_over) if end == Lsn::FIRST => Import::find(server, take_over),
+            _ => Ok(None),
+        }
+    }
+}
+
 /// Source of the first data of a new log.
 enum Import {
     Redis(Found, TakeOver),
@@ -554,12 +553,7 @@ fn load(server: &'static Durable, mut recovery: Recovery, imports: Imports) -> R
         let number = u16::try_from(db).unwrap_or(u16::MAX);
         id.store(recovery.bindings().id_of(number).0, Relaxed);
     }
-    let import = match imports {
-        Imports::Found(take_over) if recovery.end() == Lsn::FIRST => {
-            Import::find(server, take_over)?
-        }
-        _ => None,
-    };
+    let import = imports.find(server, recovery.end())?;
     let directory = directory(server);
     if import.is_some() {
         switch::mark_incomplete(&directory)
@@ -567,6 +561,8 @@ fn load(server: &'static Durable, mut recovery: Recovery, imports: Imports) -> R
     }
     let log = recovery.start();
     let log = log.map_err(|error| format!("cannot begin to write the log: {error}"))?;
+    // Compaction would take the records of trees that no key has yet for garbage.
+    let hold = left.large.is_some().then(|| log.hold());
     // A worker that begins a turn after this has a journal before it runs the commands that were refused
     // until now.
     let alone = server.keyspace.turns().exclusive();
@@ -579,6 +575,8 @@ fn load(server: &'static Durable, mut recovery: Recovery, imports: Imports) -> R
         server.offload.expect_large(&alone);
     }
     drop(alone);
+    large::fill(server, left.large)?;
+    drop(hold);
     if left.values && leaves_all {
         warming::begin(server);
     }

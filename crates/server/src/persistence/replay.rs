@@ -13,8 +13,8 @@ mod trees;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use ferrite_log::{
-    Address, Change, DbId, Liveness, Lsn, Record, Recovery, Replayed, Replayer, Tag, Value,
-    ValueReader,
+    Address, Appender, Change, DbId, Liveness, Lsn, Record, Recovery, Replayed, Replayer, Tag,
+    Value, ValueReader,
 };
 use keyspace::collection::Base;
 use keyspace::collection::run::Damage;
@@ -22,16 +22,24 @@ use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, LargeValue, New, Offloading
 use parking_lot::Mutex;
 
 use super::amendments::{Amendments, Part, What};
+use super::directory;
+use super::large::Large;
 use super::sizes;
-use super::tree_replay::{TreeReplay, message, waiting_bytes};
+use super::tile_store::ReplayStore;
+use super::tree_replay::{Claim, TreeReplay, message, waiting_bytes};
 use super::warming;
 use crate::config::Setting;
 use crate::limits::{BARREN_SKIPS, PACK_SHARE, PATCH_MIN_BYTES, REPLAY_FETCHES};
 use crate::persistence::Durable;
 use crate::persistence::journal::{Replaced, address_of, is_expiring, stored, type_of};
 
+use trees::Unfilled;
+
 /// Spreads numbers of instances over all hashes.
 const INSTANCE_SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Part of `maxmemory` that a replay keeps free where values may stay in the log.
+const LOAD_ROOM_SHARE: usize = 8;
 
 /// Time at which a replay decides about expiry: before everything.
 const BEFORE_ALL: i64 = 0;
@@ -76,6 +84,8 @@ pub(super) struct Left {
     pub(super) bases: Vec<Base>,
     /// Keys whose tree a repair has found damaged. They are gone.
     pub(super) gone: Vec<(DbId, Box<[u8]>)>,
+    /// Trees that the keys get when the log takes records.
+    pub(super) large: Option<Large>,
 }
 
 /// Why a replay has come to nothing.
@@ -89,7 +99,14 @@ impl Loader {
     pub(super) fn new(server: &'static Durable, recovery: &Recovery) -> Loader {
         let bindings = recovery.bindings();
         let number = |id| bindings.number_of(DbId(id));
-        let limit = server.settings.int(Setting::MaxMemory);
+        let waiting = waiting_bytes(server.settings.int(Setting::MaxMemory).unsigned_abs());
+        let may_leave = server.offloads();
+        let store = ReplayStore::new(
+            directory(server),
+            Some(recovery.value_reader()),
+            waiting,
+            Box::new(move |more| may_leave && is_short(server, more)),
+        );
         Loader {
             server,
             numbers: (0..=u16::MAX).map(number).collect(),
@@ -97,15 +114,32 @@ impl Loader {
             now: sys::clock::realtime_ms(),
             problem: Mutex::default(),
             lacking: Mutex::default(),
-            may_leave: server.offloads(),
+            may_leave,
             leaves_all: warming::leaves_all(server, recovery),
             barren: AtomicUsize::new(0),
             reader: recovery.value_reader(),
             amendments: Amendments::default(),
-            trees: TreeReplay::new(waiting_bytes(limit.unsigned_abs())),
+            trees: TreeReplay::new(waiting, store),
             fetches: AtomicUsize::new(0),
             has_left: AtomicBool::new(false),
             has_blobs: AtomicBool::new(false),
+        }
+    }
+
+    /// Gives trees to the keys whose trees wait for the log. Returns the records on which nothing rests.
+    ///
+    /// # Errors
+    /// The spill file cannot be read.
+    pub(super) fn fill_large(
+        self,
+        claims: Vec<Claim>,
+        appender: &mut Appender,
+    ) -> Result<Vec<Base>, String> {
+        let claims = Mutex::new(claims.into_iter());
+        self.fill_some(&claims, &Mutex::default(), Some(appender));
+        match self.trees.problem() {
+            None => Ok(self.trees.finish()),
+            Some(problem) => Err(format!("cannot load the log: {problem}")),
         }
     }
 
@@ -124,25 +158,36 @@ impl Loader {
     /// # Errors
     /// The log has data that this server can't hold, or lacks data.
     pub(super) fn finish(self) -> Result<Left, Unfinished> {
-        let mut gone = Vec::new();
+        let mut outcome = Unfilled::default();
         let is_sound = self.problem.lock().is_none() && self.settle_instances();
         if is_sound {
             self.amend_all();
-            gone = self.fill_trees();
+            outcome = self.fill_trees();
         }
-        let left = Left {
-            values: self.has_left.into_inner(),
-            blobs: self.has_blobs.into_inner(),
-            bases: self.trees.finish(),
-            gone,
-        };
-        match self.problem.into_inner() {
-            None => Ok(left),
-            Some(problem) => Err(Unfinished {
+        if let Some(problem) = self.trees.problem() {
+            self.give_up(format!("cannot load the log: {problem}"));
+        }
+        if let Some(problem) = self.problem.lock().take() {
+            return Err(Unfinished {
                 problem,
-                lacking: self.lacking.into_inner(),
-            }),
+                lacking: std::mem::take(&mut self.lacking.lock()),
+            });
         }
+        let gone = outcome.gone.into_iter().map(|its| (its.id, its.name));
+        let (values, blobs) = (self.has_left.load(Relaxed), self.has_blobs.load(Relaxed));
+        let mut left = Left {
+            values: values || !outcome.large.is_empty(),
+            blobs,
+            bases: Vec::new(),
+            gone: gone.collect(),
+            large: None,
+        };
+        if outcome.large.is_empty() {
+            left.bases = self.trees.finish();
+        } else {
+            left.large = Some(Large::new(self, outcome.large));
+        }
+        Ok(left)
     }
 
     /// Applies the waiting patches.
@@ -205,8 +250,10 @@ impl Loader {
 
     /// Offloads the value that was just set, if memory is short.
     fn leave(&self, guard: &mut Guard<'_>, key: Key<'_>) {
-        let is_short = self.may_leave && self.server.memory.is_near();
-        if is_short && guard.find(key).is_some_and(EntryMut::offload) {
+        if self.may_leave
+            && is_short(self.server, 0)
+            && guard.find(key).is_some_and(EntryMut::offload)
+        {
             self.has_left.store(true, Relaxed);
         }
     }
@@ -214,7 +261,7 @@ impl Loader {
     /// Offloads as many earlier values of a shard as were added, if memory is short, because keys take memory
     /// too.
     fn relieve(&self, guard: &mut Guard<'_>, came: usize) {
-        if !self.may_leave || !self.server.memory.is_near() {
+        if !self.may_leave || !is_short(self.server, 0) {
             return;
         }
         // After a failure the next attempts are skipped.
@@ -222,8 +269,12 @@ impl Loader {
             self.barren.fetch_sub(1, Relaxed);
             return;
         }
-        let (gone, _) = guard.offload(came, |entry, _| match address_of(entry) {
-            Some(address) if !address.is_patched() && !address.is_blob() => Offloading::Goes,
+        let (gone, _) = guard.offload(came, |entry, leaf| match (address_of(entry), leaf) {
+            (_, Some(leaf)) if leaf.record.is_some() => Offloading::Goes,
+            (_, Some(_)) => Offloading::Stays,
+            (Some(address), None) if !address.is_patched() && !address.is_blob() => {
+                Offloading::Goes
+            }
             _ => Offloading::Stays,
         });
         if gone > 0 {
@@ -403,6 +454,19 @@ impl Loader {
         }
         true
     }
+}
+
+/// Whether memory is short, if `more` bytes are taken. A part of the limit is kept free, because what leaves
+/// memory leaves gaps between what stays. What threads of the load have freed may still be in the allocator's
+/// hands, which no worker looks at meanwhile.
+fn is_short(server: &Durable, more: usize) -> bool {
+    let memory = &server.memory;
+    let limit = server.settings.int(Setting::MaxMemory).unsigned_abs() as usize;
+    let is_near = memory.is_near_with(more + limit / LOAD_ROOM_SHARE);
+    if is_near && memory.look_again(sys::clock::realtime_ms()) {
+        memory.purge_if_much();
+    }
+    is_near
 }
 
 /// Sets a flag that many threads may set.

@@ -9,6 +9,8 @@
 //! the instance's partition. Between two pieces of the log a thread applies what waits. Leaves it applies
 //! soon. Edits stay until those of all instances take too much memory, so that many of them are applied in
 //! one pass over the leaves of their instance; the instance whose records have waited longest is the first.
+//!
+//! When memory is short, the parts of one instance after the other leave it ([`super::tile_store`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -16,12 +18,14 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use ferrite_log::{Change, DbId, Lsn, Record, Tag};
 use keyspace::collection::Base;
 use keyspace::collection::any::{Collection, Pieces};
-use keyspace::collection::log::leaf::LeafRecord;
+use keyspace::collection::log::leaf::{LeafRecord, WriteLeaf};
+use keyspace::collection::log::store::TileStore as _;
 use keyspace::collection::run::Damage;
 use keyspace::{Keyspace, Kind};
 use parking_lot::Mutex;
 
 use super::instances::leaf_share;
+use super::tile_store::ReplayStore;
 
 /// Parts of the table, each with a lock.
 const PARTS: usize = 64;
@@ -44,7 +48,11 @@ pub(super) fn waiting_bytes(limit: u64) -> u64 {
 
 /// What the records of an instance have said so far.
 enum Found {
-    Pieces(Pieces),
+    Pieces {
+        pieces: Pieces,
+        /// Whether the instance is among those with parts in memory.
+        is_resident: bool,
+    },
     /// A repair has cut records of it out.
     Gone,
 }
@@ -93,6 +101,8 @@ pub(super) struct Claim {
 /// A tree, when all records are applied.
 pub(super) enum Rebuilt {
     Tree(Box<Collection>),
+    /// It takes more memory than there is, until the log takes records again.
+    Large,
     /// A repair has cut its records out. Its key goes, too.
     Gone,
     /// Records of it are missing.
@@ -109,6 +119,9 @@ pub(super) struct TreeReplay {
     /// Some of them have none any more.
     queue: Mutex<VecDeque<u64>>,
     with_leaves: Mutex<VecDeque<u64>>,
+    /// Instances with parts in memory; some of them have none any more.
+    resident: Mutex<VecDeque<u64>>,
+    store: ReplayStore,
     /// Buffers of inboxes that were applied.
     spare: Mutex<Vec<Vec<u8>>>,
     /// Bytes of memory of all records that wait, and how many there may be between two pieces.
@@ -118,7 +131,7 @@ pub(super) struct TreeReplay {
 
 impl TreeReplay {
     /// `waiting_max` are the bytes of memory of records that wait between two pieces, at most.
-    pub(super) fn new(waiting_max: u64) -> TreeReplay {
+    pub(super) fn new(waiting_max: u64, store: ReplayStore) -> TreeReplay {
         TreeReplay {
             found: std::array::from_fn(|_| Mutex::default()),
             inboxes: std::array::from_fn(|_| Mutex::default()),
@@ -126,6 +139,8 @@ impl TreeReplay {
             lost: Mutex::default(),
             queue: Mutex::default(),
             with_leaves: Mutex::default(),
+            resident: Mutex::default(),
+            store,
             spare: Mutex::default(),
             waiting: AtomicUsize::new(0),
             waiting_max,
@@ -187,6 +202,32 @@ impl TreeReplay {
         {
             self.apply(keyspace, instance, false, damage);
         }
+        self.make_room();
+    }
+
+    /// Lets parts of instances leave memory, as long as it is short.
+    pub(super) fn make_room(&self) {
+        while self.store.is_short() {
+            let Some(instance) = self.resident.lock().pop_front() else {
+                return;
+            };
+            let mut part = self.part(instance).lock();
+            if let Some(Found::Pieces {
+                pieces,
+                is_resident,
+            }) = part.get_mut(&instance)
+            {
+                *is_resident = !pieces.leave(&mut self.store.of(instance));
+                if *is_resident {
+                    self.resident.lock().push_back(instance);
+                }
+            }
+        }
+    }
+
+    /// What could not be read of the log or the spill file, if there was something.
+    pub(super) fn problem(&self) -> Option<String> {
+        self.store.problem()
     }
 
     /// Applies all that waits. Several threads may do it together.
@@ -196,6 +237,7 @@ impl TreeReplay {
                 return;
             };
             self.apply(keyspace, instance, false, damage);
+            self.make_room();
         }
     }
 
@@ -224,8 +266,13 @@ impl TreeReplay {
             rest = others;
             match records[0].is_leaf {
                 true => self.apply_leaves(keyspace, &mut part, records, bytes, damage),
-                false => apply_edits(&mut part, records, bytes, damage),
+                false => self.apply_edits(&mut part, records, bytes, damage),
             }
+        }
+        if let Some(Found::Pieces { is_resident, .. }) = part.get_mut(&instance)
+            && !std::mem::replace(is_resident, true)
+        {
+            self.resident.lock().push_back(instance);
         }
         drop(part);
         self.keep(inbox.bytes);
@@ -268,9 +315,12 @@ impl TreeReplay {
         let leaf = LeafRecord::read(bytes)?;
         let found = part.entry(record.instance).or_insert_with(|| {
             let kind = Kind::from_bits(record.tag.kind).expect("the log knows the kind");
-            Found::Pieces(keyspace.pieces(kind, leaf.seed))
+            Found::Pieces {
+                pieces: keyspace.pieces(kind, leaf.seed),
+                is_resident: false,
+            }
         });
-        let Found::Pieces(pieces) = found else {
+        let Found::Pieces { pieces, .. } = found else {
             return Ok(());
         };
         let base = Base {
@@ -278,11 +328,35 @@ impl TreeReplay {
             share: leaf_share(bytes.len()),
         };
         let mut lost = Vec::new();
-        let applied = pieces.leaf(&leaf, base, &mut lost);
+        let applied = pieces.leaf(&leaf, base, &mut lost, &mut self.store.of(record.instance));
         if !lost.is_empty() {
             self.lost.lock().append(&mut lost);
         }
         applied
+    }
+
+    /// Applies records of edits that are one behind the other in `bytes`. Either all are empty or none is.
+    fn apply_edits(
+        &self,
+        part: &mut HashMap<u64, Found>,
+        records: &[InInbox],
+        bytes: &[u8],
+        damage: OnDamage<'_>,
+    ) {
+        let instance = records[0].instance;
+        if bytes.is_empty() {
+            part.insert(instance, Found::Gone);
+            return;
+        }
+        match part.get_mut(&instance) {
+            // The leaves that have its result follow, or nobody names the instance.
+            None | Some(Found::Gone) => {}
+            Some(Found::Pieces { pieces, .. }) => {
+                let mut lens = records.iter().map(|its| its.len);
+                let damage = &mut |number: usize, problem| damage(records[number], problem);
+                pieces.edit(bytes, &mut lens, damage, &mut self.store.of(instance));
+            }
+        }
     }
 
     /// Takes the keys that name instances, in no order.
@@ -290,19 +364,31 @@ impl TreeReplay {
         std::mem::take(&mut *self.claims.lock())
     }
 
-    /// Takes the tree of an instance. All records have been applied ([`TreeReplay::apply_all`]).
-    pub(super) fn take(&self, instance: u64, seed: u64) -> Rebuilt {
-        let found = self.part(instance).lock().remove(&instance);
-        match found {
-            None | Some(Found::Gone) => Rebuilt::Gone,
-            Some(Found::Pieces(pieces)) if pieces.seed() != seed => Rebuilt::Lacking,
-            Some(Found::Pieces(pieces)) => {
-                let mut lost = Vec::new();
-                let whole = pieces.finish(&mut lost);
-                self.lost.lock().append(&mut lost);
-                whole.map_or(Rebuilt::Lacking, |tree| Rebuilt::Tree(Box::new(tree)))
-            }
+    /// Takes the tree of an instance. All records have been applied ([`TreeReplay::apply_all`]). `write` puts
+    /// a leaf into the log, if that takes records.
+    pub(super) fn take(&self, instance: u64, seed: u64, write: Option<WriteLeaf<'_>>) -> Rebuilt {
+        let mut part = self.part(instance).lock();
+        let pieces = match part.get(&instance) {
+            None | Some(Found::Gone) => return Rebuilt::Gone,
+            Some(Found::Pieces { pieces, .. }) => pieces,
+        };
+        if pieces.seed() != seed || !pieces.is_whole() {
+            return Rebuilt::Lacking;
         }
+        if write.is_none() && pieces.has_spilled() {
+            return Rebuilt::Large;
+        }
+        let Some(Found::Pieces { mut pieces, .. }) = part.remove(&instance) else {
+            return Rebuilt::Gone;
+        };
+        drop(part);
+        let (mut lost, store) = (Vec::new(), &mut self.store.of(instance));
+        if store.is_short() {
+            pieces.leave(store);
+        }
+        let whole = pieces.finish(&mut lost, store, write);
+        self.lost.lock().append(&mut lost);
+        whole.map_or(Rebuilt::Lacking, |tree| Rebuilt::Tree(Box::new(tree)))
     }
 
     /// Drops the instances that no key has taken. Returns the records on which nothing rests.
@@ -310,36 +396,12 @@ impl TreeReplay {
         let mut lost = self.lost.into_inner();
         for part in self.found {
             for found in part.into_inner().into_values() {
-                if let Found::Pieces(pieces) = found {
+                if let Found::Pieces { pieces, .. } = found {
                     pieces.discard(&mut lost);
                 }
             }
         }
         lost
-    }
-}
-
-/// Applies records of edits that are one behind the other in `bytes`. Either all are empty or none is.
-fn apply_edits(
-    part: &mut HashMap<u64, Found>,
-    records: &[InInbox],
-    bytes: &[u8],
-    damage: OnDamage<'_>,
-) {
-    let instance = records[0].instance;
-    if bytes.is_empty() {
-        part.insert(instance, Found::Gone);
-        return;
-    }
-    match part.get_mut(&instance) {
-        // The leaves that have its result follow, or nobody names the instance.
-        None | Some(Found::Gone) => {}
-        Some(Found::Pieces(pieces)) => {
-            let mut lens = records.iter().map(|its| its.len);
-            pieces.edit(bytes, &mut lens, &mut |number, problem| {
-                damage(records[number], problem);
-            });
-        }
     }
 }
 
@@ -383,6 +445,11 @@ mod tests {
         replay.put(&record, instance, tag, bytes);
     }
 
+    fn in_memory(waiting_max: u64) -> TreeReplay {
+        let store = ReplayStore::new("/nowhere".into(), None, waiting_max, Box::new(|_| false));
+        TreeReplay::new(waiting_max, store)
+    }
+
     fn keyspace() -> Keyspace {
         Keyspace::new(&Options {
             databases: 1,
@@ -399,7 +466,7 @@ mod tests {
     fn records_wait_and_take_no_more_memory_than_they_may() {
         let keyspace = keyspace();
         for waiting_max in [0, 10_000, u64::MAX] {
-            let replay = TreeReplay::new(waiting_max);
+            let replay = in_memory(waiting_max);
             let no_damage = &mut |_, damage| panic!("there is no damage: {damage:?}");
             let mut bytes = Vec::new();
             let leaf = LeafRecord {
@@ -427,7 +494,7 @@ mod tests {
             replay.apply_all(&keyspace, no_damage);
             assert_eq!(replay.waiting.load(Relaxed), 0);
             for instance in 1..=20 {
-                let Rebuilt::Tree(tree) = replay.take(instance, SEED) else {
+                let Rebuilt::Tree(tree) = replay.take(instance, SEED, None) else {
                     panic!("the tree is whole");
                 };
                 let Collection::Hash(tree) = *tree else {
@@ -446,7 +513,7 @@ mod tests {
     /// Damage is found with the record that has it, whenever that is applied.
     #[test]
     fn damage_names_its_record() {
-        let replay = TreeReplay::new(u64::MAX);
+        let replay = in_memory(u64::MAX);
         put(&replay, 600, 3, true, b"no leaf");
         put(&replay, 700, 3, false, b"");
         put(
@@ -459,6 +526,6 @@ mod tests {
         let mut found = Vec::new();
         replay.apply_all(&keyspace(), &mut |record, _| found.push(record.lsn));
         assert_eq!(found, [Lsn::new(8 * 600)]);
-        assert!(matches!(replay.take(3, SEED), Rebuilt::Gone));
+        assert!(matches!(replay.take(3, SEED, None), Rebuilt::Gone));
     }
 }

@@ -97,11 +97,13 @@ fn run(server: &'static Durable, mut sweep: Sweep, log: u64) {
     let mut turn = server.keyspace.turns().register();
     let end = warm(server, &mut sweep, log, &mut turn);
     drop(turn);
+    // A client that waits for the end of warming finds that offloading has ended, too.
+    let is_all_here = matches!(end, End::All) && server.end_offloading();
     own.warming.end(log);
     match end {
         End::All => {
             let seconds = began.elapsed().as_secs_f64();
-            if server.end_offloading() {
+            if is_all_here {
                 log::info!("All values are in memory after {seconds:.1} seconds");
             }
         }

@@ -8,6 +8,7 @@
 //! | `lazy` | starts that leave all values in the log and bring them back in the background |
 //! | `reads` | what reads values, and which of them come back |
 //! | `within` | memory is within the limit behind every command, and when a restart is over |
+//! | `starts` | a start takes no more memory than the limit at any moment |
 //! | here | what asks the disk and what does not, damage, compaction, snapshots, restarts |
 //!
 //! `FERRITE_OFFLOAD_MB=5000` makes the data of the model that large, and the limit of memory a tenth of it.
@@ -19,6 +20,7 @@ mod leaves;
 mod lists;
 mod model;
 mod reads;
+mod starts;
 mod within;
 
 use std::fs;

@@ -14,7 +14,12 @@
 //! All numbers are little-endian.
 
 use crate::collection::kind::Edge;
+use crate::collection::node::Base;
 use crate::collection::run::Damage;
+
+/// Puts the contents of a leaf record into a log. Returns what the leaf rests on then; `None` if there is no
+/// room.
+pub type WriteLeaf<'w> = &'w mut dyn FnMut(&[u8]) -> Option<Base>;
 
 const ENDS: u8 = 1;
 const HEADER: usize = 49;

@@ -14,7 +14,9 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use crate::collection::cell::DECIMAL_MAX;
 use crate::collection::kind::{Edge, Elements, LeafKind};
 use crate::collection::log::edits::{self, Edit};
-use crate::collection::log::leaf::LeafRecord;
+use crate::collection::log::leaf::{LeafRecord, WriteLeaf};
+use crate::collection::log::store::TileStore;
+use crate::collection::log::tile::{Ending, See, Tile, TileEnd, TileItems, TilePlace, Whole};
 use crate::collection::log::waiting::{Changes, WAITING_MAX, Waiting};
 use crate::collection::node::Base;
 use crate::collection::run::{Damage, Item, PAIRS};
@@ -23,103 +25,24 @@ use crate::collection::tree::{LeafRow, LooseLeaf, Tree};
 /// A tile with at most so many times as many items as changes is made anew.
 const MERGED_SHARE: u64 = 8;
 
-/// An edge that is kept. Ordered as edges are.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    order: u128,
-    name: Vec<u8>,
-}
-
-impl Place {
-    fn of(edge: &Edge<'_>) -> Place {
-        let (order, name) = (edge.order, edge.name.to_vec());
-        Place { order, name }
-    }
-
-    fn edge(&self) -> Edge<'_> {
-        let (order, name) = (self.order, &self.name[..]);
-        Edge { order, name }
-    }
-}
-
-/// What is known of a range.
-#[derive(Debug)]
-struct Tile<K> {
-    /// Where it ends; none: it has the last items.
-    to: Option<Place>,
-    items: TileItems<K>,
-    base: Base,
-    /// Whether the record is all that it is.
-    is_whole: bool,
-}
-
-/// Items of a tile.
-#[derive(Debug)]
-enum TileItems<K> {
-    /// The items of a leaf record, unchanged.
-    Leaf(LooseLeaf),
-    Tree(Box<Tree<K>>),
-}
-
-/// What all tiles of a tree have in common.
-#[derive(Debug)]
-struct Whole<K> {
-    kind: K,
-    leaf_max: usize,
-}
-
-impl<K: LeafKind + Clone> TileItems<K> {
-    fn is_empty(&self) -> bool {
-        match self {
-            TileItems::Leaf(leaf) => leaf.run().is_empty(),
-            TileItems::Tree(tree) => tree.count() == 0,
-        }
-    }
-
-    /// The items as a tree, which may be changed. A leaf is replaced by a tree.
-    fn tree(&mut self, whole: &Whole<K>) -> &mut Tree<K> {
-        if let TileItems::Leaf(leaf) = self {
-            let tree = Tree::of_run(whole.kind.clone(), whole.leaf_max, leaf.run());
-            *self = TileItems::Tree(Box::new(tree));
-        }
-        match self {
-            TileItems::Tree(tree) => tree,
-            TileItems::Leaf(_) => unreachable!("it was made a tree"),
-        }
-    }
-}
-
-impl<K> Tile<K> {
-    fn ends_by(&self, edge: Option<&Edge<'_>>) -> bool {
-        match (&self.to, edge) {
-            (_, None) => true,
-            (None, Some(_)) => false,
-            (Some(to), Some(edge)) => to.edge() <= *edge,
-        }
-    }
-}
-
 /// The tile that covers an edge. Nothing is allocated.
 fn covering<'t, K>(
-    tiles: &'t mut BTreeMap<Place, Tile<K>>,
+    tiles: &'t mut BTreeMap<TilePlace, Tile<K>>,
     edge: &Edge<'_>,
-) -> Option<&'t mut Tile<K>> {
-    let name = Vec::new();
+) -> Option<(&'t TilePlace, &'t mut Tile<K>)> {
     let end = match edge.order.checked_add(1) {
-        Some(order) => Excluded(Place { order, name }),
+        Some(order) => Excluded(TilePlace::of(&Edge::before(order))),
         None => Unbounded,
     };
     let mut before = tiles.range_mut((Unbounded, end)).rev();
-    let (_, tile) = before.find(|(from, _)| from.edge() <= *edge)?;
-    let to = tile.to.as_ref();
-    to.is_none_or(|to| *edge < to.edge()).then_some(tile)
+    let (from, tile) = before.find(|(from, _)| from.edge() <= *edge)?;
+    (!tile.end.is_before(edge)).then_some((from, tile))
 }
 
 impl<K: LeafKind + Clone> Tile<K> {
     /// Applies changes of its items.
-    fn apply(&mut self, whole: &Whole<K>, changes: Changes<'_>) {
-        self.is_whole = false;
-        let items = self.items.tree(whole);
+    fn apply(&mut self, whole: &Whole<K>, changes: Changes<'_>, store: &mut dyn TileStore) {
+        let items = self.changed(whole, store);
         if changes.len() as u64 * MERGED_SHARE >= items.count() {
             return items.merge(changes);
         }
@@ -144,16 +67,32 @@ fn apply<K: LeafKind>(items: &mut Tree<K>, change: &Edit<'_>) {
 #[derive(Debug)]
 pub struct Tiles<K> {
     whole: Whole<K>,
-    tiles: BTreeMap<Place, Tile<K>>,
+    tiles: BTreeMap<TilePlace, Tile<K>>,
+    /// The tile in which elements were edited while memory was short.
+    edited: Option<TilePlace>,
+    /// Where [`Tiles::leave`] begins.
+    hand: TilePlace,
 }
 
 impl<K: LeafKind + Clone> Tiles<K> {
     /// No range is known. The tree will have leaves of up to `leaf_max` bytes.
     pub fn new(kind: K, leaf_max: usize) -> Tiles<K> {
         Tiles {
-            whole: Whole { kind, leaf_max },
+            whole: Whole {
+                seed: kind.seed(),
+                kind,
+                leaf_max,
+            },
             tiles: BTreeMap::new(),
+            edited: None,
+            hand: TilePlace::default(),
         }
+    }
+
+    /// The same of a tree whose kind does not have the seed of its instance.
+    pub(in crate::collection) fn of_seed(mut self, seed: u64) -> Tiles<K> {
+        self.whole.seed = seed;
+        self
     }
 
     /// What is in the leaves.
@@ -170,10 +109,11 @@ impl<K: LeafKind + Clone> Tiles<K> {
         record: &LeafRecord<'_>,
         base: Base,
         lost: &mut Vec<Base>,
+        store: &mut dyn TileStore,
     ) -> Result<(), Damage> {
         let to = record.to.as_ref();
         let run = self.whole.kind.check_leaf(record.run, &record.from, to)?;
-        self.clear(&record.from, to, lost);
+        self.clear(&record.from, to, lost, store);
         let is_leaf = run.bytes().len() <= self.whole.leaf_max || run.count() == 1;
         let items = match is_leaf {
             true => TileItems::Leaf(LooseLeaf::new::<K>(&record.from, run)),
@@ -189,68 +129,114 @@ impl<K: LeafKind + Clone> Tiles<K> {
                 TileItems::Tree(Box::new(items))
             }
         };
-        let tile = Tile {
-            to: to.map(Place::of),
+        let mut tile = Tile {
+            end: self.end_at(to),
             items,
             base,
             is_whole: is_leaf,
         };
-        self.tiles.insert(Place::of(&record.from), tile);
+        let others = match store.is_short() {
+            true => tile.leave((&record.from, to), self.whole.seed, store),
+            false => Vec::new(),
+        };
+        self.tiles.extend(others);
+        let from = TilePlace::of(&record.from);
+        if let Some((_, before)) = self.tiles.range_mut(..&from).next_back()
+            && matches!(&before.end, TileEnd::At(end) if **end == from)
+        {
+            before.end = TileEnd::AtNext;
+        }
+        self.tiles.insert(from, tile);
         Ok(())
     }
 
-    /// Takes `from..to` out of the tiles.
-    fn clear(&mut self, from: &Edge<'_>, to: Option<&Edge<'_>>, lost: &mut Vec<Base>) {
-        let start = Place::of(from);
+    /// The end of a tile that ends at `to`, where no other tile is in its range.
+    fn end_at(&self, to: Option<&Edge<'_>>) -> TileEnd {
+        match to.map(TilePlace::of) {
+            Some(to) if !self.tiles.contains_key(&to) => TileEnd::At(Box::new(to)),
+            _ => TileEnd::AtNext,
+        }
+    }
+
+    /// Where the tile that begins at `from` ends; `None` if it has the last items.
+    fn end_of(&self, from: &TilePlace) -> Option<TilePlace> {
+        match &self.tiles.get(from)?.end {
+            TileEnd::At(end) => Some((**end).clone()),
+            TileEnd::AtNext => {
+                let mut behind = self.tiles.range((Excluded(from), Unbounded));
+                behind.next().map(|(next, _)| next.clone())
+            }
+        }
+    }
+
+    /// Takes `from..to` out of the tiles. A tile that begins at `from` follows.
+    fn clear(
+        &mut self,
+        from: &Edge<'_>,
+        to: Option<&Edge<'_>>,
+        lost: &mut Vec<Base>,
+        store: &mut dyn TileStore,
+    ) {
+        let (start, end) = (TilePlace::of(from), to.map(TilePlace::of));
+        let is_within = |its: &Option<TilePlace>| match (its, &end) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(its), Some(end)) => its <= end,
+        };
         // What begins before, and reaches into the range.
-        if let Some((_, before)) = self.tiles.range_mut(..&start).next_back()
-            && !before.ends_by(Some(from))
+        let before = self.tiles.range(..&start).next_back();
+        if let Some(at) = before.map(|(at, _)| at.clone())
+            && let its_end = self.end_of(&at)
+            && its_end.as_ref().is_none_or(|its| *its > start)
         {
-            let rest = match (before.ends_by(to), to) {
-                (false, Some(to)) => {
-                    let mut items = before.items.tree(&self.whole).copy();
-                    items.cut(&Edge::default(), Some(to));
-                    let share = before.base.share / 2;
-                    before.base.share -= share;
-                    let base = Base {
-                        share,
-                        ..before.base
-                    };
-                    let end = before.to.clone();
-                    Some((
-                        Place::of(to),
-                        Tile {
-                            to: end,
-                            items: TileItems::Tree(Box::new(items)),
-                            base,
-                            is_whole: false,
-                        },
-                    ))
+            let is_inside = is_within(&its_end);
+            let before = self.tiles.get_mut(&at).expect("it was just found");
+            let items = before.changed(&self.whole, store);
+            let rest = match to.filter(|_| !is_inside) {
+                Some(to) => {
+                    let mut rest = items.copy();
+                    rest.cut(&Edge::default(), Some(to));
+                    Some((to, rest))
                 }
-                _ => None,
+                None => None,
             };
-            before.items.tree(&self.whole).cut(from, None);
-            before.to = Some(start.clone());
-            before.is_whole = false;
-            self.tiles.extend(rest);
+            items.cut(from, None);
+            let end = std::mem::replace(&mut before.end, TileEnd::AtNext);
+            if let Some((to, rest)) = rest {
+                let share = before.base.share / 2;
+                before.base.share -= share;
+                let base = Base {
+                    share,
+                    ..before.base
+                };
+                let rest = Tile {
+                    end,
+                    items: TileItems::Tree(Box::new(rest)),
+                    base,
+                    is_whole: false,
+                };
+                self.tiles.insert(TilePlace::of(to), rest);
+            }
         }
         // What begins inside.
-        let end = to.map(Place::of);
         let inside = match &end {
             None => (Included(&start), Unbounded),
             Some(end) => (Included(&start), Excluded(end)),
         };
         let inside: Vec<_> = self.tiles.range(inside).map(|(at, _)| at.clone()).collect();
         for at in inside {
+            let is_inside = is_within(&self.end_of(&at));
             let mut tile = self.tiles.remove(&at).expect("it was just found");
             match to {
-                Some(to) if !tile.ends_by(Some(to)) => {
-                    let items = tile.items.tree(&self.whole);
+                Some(to) if !is_inside => {
+                    let items = tile.changed(&self.whole, store);
                     items.cut(&Edge::default(), Some(to));
-                    tile.is_whole = false;
-                    self.tiles.insert(Place::of(to), tile);
+                    self.tiles.insert(TilePlace::of(to), tile);
                 }
-                _ => lost.push(tile.base),
+                _ => {
+                    tile.items.forget(store);
+                    lost.push(tile.base);
+                }
             }
         }
     }
@@ -262,7 +248,9 @@ impl<K: LeafKind + Clone> Tiles<K> {
         bytes: &[u8],
         lens: &mut dyn Iterator<Item = usize>,
         damage: &mut dyn FnMut(usize, Damage),
+        store: &mut dyn TileStore,
     ) {
+        let changes_max = store.changes_max();
         let mut waiting = Waiting::of(bytes);
         let mut from = 0;
         for (number, len) in lens.enumerate() {
@@ -271,87 +259,112 @@ impl<K: LeafKind + Clone> Tiles<K> {
             let edited = match K::IS_KEYED && from <= WAITING_MAX {
                 true => waiting.add(&self.whole.kind, record),
                 false => {
-                    self.settle(&mut waiting);
-                    self.edit_singly(&bytes[record])
+                    self.settle(&mut waiting, store);
+                    self.edit_singly(&bytes[record], store)
                 }
             };
             if let Err(problem) = edited {
                 damage(number, problem);
             }
-            if waiting.is_full() {
-                self.settle(&mut waiting);
+            if waiting.len() >= changes_max {
+                self.settle(&mut waiting, store);
             }
         }
-        self.settle(&mut waiting);
+        self.settle(&mut waiting, store);
     }
 
     /// Applies a record of edits, one after the other.
     ///
     /// # Errors
     /// The record makes no sense. Edits before the place of the damage are applied.
-    pub(super) fn edit_singly(&mut self, bytes: &[u8]) -> Result<(), Damage> {
+    pub(super) fn edit_singly(
+        &mut self,
+        bytes: &[u8],
+        store: &mut dyn TileStore,
+    ) -> Result<(), Damage> {
         for edit in edits::read(bytes, K::FLAGS & PAIRS != 0) {
             let edit = edit?;
             match edit.key().filter(|_| K::IS_KEYED) {
-                Some(key) => self.edit_item(&key, &edit),
-                None => self.edit_elements(edit)?,
+                Some(key) => self.edit_item(&key, &edit, store),
+                None => self.edit_elements(edit, store)?,
             }
         }
         Ok(())
     }
 
     /// Applies an edit of an item to the tile that has it.
-    fn edit_item(&mut self, key: &Item<'_>, edit: &Edit<'_>) {
+    fn edit_item(&mut self, key: &Item<'_>, edit: &Edit<'_>, store: &mut dyn TileStore) {
         let mut scratch = [0; DECIMAL_MAX];
         let edge = Edge::of(&self.whole.kind, key, &mut scratch);
-        if let Some(tile) = covering(&mut self.tiles, &edge) {
-            tile.is_whole = false;
-            apply(tile.items.tree(&self.whole), edit);
+        if let Some((_, tile)) = covering(&mut self.tiles, &edge) {
+            apply(tile.changed(&self.whole, store), edit);
         }
     }
 
     /// Applies the changes that wait.
-    fn settle(&mut self, waiting: &mut Waiting<'_>) {
+    fn settle(&mut self, waiting: &mut Waiting<'_>, store: &mut dyn TileStore) {
         if waiting.is_empty() {
             return;
         }
+        let seed = self.whole.seed;
         let mut rest = waiting.sorted(&self.whole.kind);
         while let Some(first) = rest.first::<K>() {
             let mut scratch = [0; DECIMAL_MAX];
             let edge = Edge::of(&self.whole.kind, &first, &mut scratch);
-            let Some(tile) = covering(&mut self.tiles, &edge) else {
+            let Some((from, _)) = covering(&mut self.tiles, &edge) else {
                 // The leaf record that has its result follows.
                 rest = rest.skip_one();
                 continue;
             };
-            let (here, others) = match &tile.to {
-                None => (rest, rest.none()),
-                Some(to) => rest.split(&self.whole.kind, &to.edge()),
+            let from = from.clone();
+            let mut tiles = self.tiles.range_mut(&from..);
+            let (_, tile) = tiles.next().expect("it was just found");
+            let end;
+            let to = match &tile.end {
+                TileEnd::AtNext => tiles.next().map(|(next, _)| next.edge()),
+                TileEnd::At(place) => {
+                    end = TilePlace::clone(place);
+                    Some(end.edge())
+                }
             };
-            tile.apply(&self.whole, here);
+            let (here, others) = match &to {
+                None => (rest, rest.none()),
+                Some(to) => rest.split(&self.whole.kind, to),
+            };
+            tile.apply(&self.whole, here, store);
+            if store.is_short() {
+                let parts = tile.leave((&from.edge(), to.as_ref()), seed, store);
+                self.tiles.extend(parts);
+            }
             rest = others;
         }
         waiting.clear();
     }
 
     /// Applies an edit of elements to the tiles that have them.
-    fn edit_elements(&mut self, edit: Edit<'_>) -> Result<(), Damage> {
+    fn edit_elements(&mut self, edit: Edit<'_>, store: &mut dyn TileStore) -> Result<(), Damage> {
         if K::IS_KEYED || edit.key().is_some() {
             return Err(Damage::Kind);
         }
         let Some((from, to)) = edit.numbers().filter(|(from, to)| from < to) else {
             return Ok(());
         };
-        let place = |number| Place::of(&Edge::before(Elements::order_of(number)));
+        let place = |number| TilePlace::of(&Edge::before(Elements::order_of(number)));
         let (start, end) = (place(from), place(to));
         let first = self.tiles.range(..=&start).next_back();
         let first = first.map_or(start.clone(), |(at, _)| at.clone());
+        // Elements that follow each other are mostly in one tile.
+        if store.is_short()
+            && let Some(before) = self.edited.replace(first.clone())
+            && before != first
+        {
+            self.leave_at(&before, store);
+        }
         for (_, tile) in self.tiles.range_mut(first..end) {
-            if tile.ends_by(Some(&start.edge())) {
+            if tile.end.is_before(&start.edge()) {
                 continue;
             }
-            tile.is_whole = false;
-            let items = tile.items.tree(&self.whole);
+            let items = tile.changed(&self.whole, store);
             match edit {
                 Edit::Put(number, element) => items.put_number(number, element),
                 Edit::Cut(from, to) => drop(items.cut_numbers(from, to)),
@@ -361,39 +374,91 @@ impl<K: LeafKind + Clone> Tiles<K> {
         Ok(())
     }
 
+    /// Lets items leave memory, tile by tile, until there is room. Begins where it has ended the last time.
+    /// Returns whether all tiles were looked at.
+    pub fn leave(&mut self, store: &mut dyn TileStore) -> bool {
+        let (seed, mut parts) = (self.whole.seed, Vec::new());
+        let mut tiles = self
+            .tiles
+            .range_mut(std::mem::take(&mut self.hand)..)
+            .peekable();
+        while let Some((from, tile)) = tiles.next() {
+            let end = match &tile.end {
+                TileEnd::At(end) => Some(TilePlace::clone(end)),
+                TileEnd::AtNext => tiles.peek().map(|(next, _)| TilePlace::clone(next)),
+            };
+            let to = end.as_ref().map(TilePlace::edge);
+            parts.extend(tile.leave((&from.edge(), to.as_ref()), seed, store));
+            if !store.is_nearly_short()
+                && let Some((next, _)) = tiles.peek()
+            {
+                self.hand = TilePlace::clone(next);
+                break;
+            }
+        }
+        self.tiles.extend(parts);
+        self.hand == TilePlace::default()
+    }
+
+    /// Lets the items of the tile leave memory that begins at a place.
+    fn leave_at(&mut self, from: &TilePlace, store: &mut dyn TileStore) {
+        let end = self.end_of(from);
+        let to = end.as_ref().map(TilePlace::edge);
+        if let Some(tile) = self.tiles.get_mut(from) {
+            let range = (&from.edge(), to.as_ref());
+            let parts = tile.leave(range, self.whole.seed, store);
+            self.tiles.extend(parts);
+        }
+    }
+
     /// Appends what rests on records to `lost`: the tree is not wanted.
     pub fn discard(self, lost: &mut Vec<Base>) {
         lost.extend(self.tiles.into_values().map(|tile| tile.base));
     }
 
+    /// Whether some of the items are in the spill file.
+    pub fn has_spilled(&self) -> bool {
+        let mut tiles = self.tiles.values();
+        tiles.any(|tile| matches!(tile.items, TileItems::Spilled(_)))
+    }
+
+    /// Whether no range is missing.
+    pub fn is_whole(&self) -> bool {
+        let first = self.tiles.first_key_value();
+        let is_at_next = |tile: &Tile<K>| matches!(tile.end, TileEnd::AtNext);
+        first.is_some_and(|(from, _)| *from == TilePlace::default())
+            && self.tiles.values().all(is_at_next)
+    }
+
     /// The tree of all tiles; `None` if a range is missing. What nothing rests on any more is appended to
-    /// `lost`.
-    pub fn finish(mut self, lost: &mut Vec<Base>) -> Option<Tree<K>> {
-        let mut at = Some(Place::default());
-        for (from, tile) in &self.tiles {
-            if at.as_ref() != Some(from) {
-                return None;
-            }
-            at.clone_from(&tile.to);
-        }
-        if at.is_some() {
+    /// `lost`. `write` puts leaves that were spilled into the log; without it they come back into memory.
+    /// `see` is shown all items.
+    pub(in crate::collection) fn finish(
+        mut self,
+        lost: &mut Vec<Base>,
+        store: &mut dyn TileStore,
+        write: Option<WriteLeaf<'_>>,
+        see: Option<See<'_>>,
+    ) -> Option<Tree<K>> {
+        if !self.is_whole() {
             return None;
         }
-        self.join_empty(lost);
+        self.join_empty(lost, store);
         let mut row = LeafRow::new(self.whole.kind.clone(), self.whole.leaf_max);
+        let mut ending = Ending {
+            lost,
+            store,
+            write,
+            see,
+        };
         for (from, tile) in self.tiles {
-            match tile.items {
-                TileItems::Leaf(leaf) => row.take(from.order, leaf, tile.base, tile.is_whole),
-                TileItems::Tree(mut tree) => {
-                    row.adopt(&from.edge(), &mut tree, tile.base, tile.is_whole);
-                }
-            }
+            tile.finish(&from.edge(), &self.whole, &mut row, &mut ending);
         }
         Some(row.finish())
     }
 
     /// Gives the range of a tile without items to the one before, which gets the older base of the two.
-    fn join_empty(&mut self, lost: &mut Vec<Base>) {
+    fn join_empty(&mut self, lost: &mut Vec<Base>, store: &mut dyn TileStore) {
         let is_empty = |tile: &Tile<K>| tile.items.is_empty();
         let empty = self.tiles.iter().skip(1).filter(|(_, tile)| is_empty(tile));
         let empty: Vec<_> = empty.map(|(at, _)| at.clone()).collect();
@@ -404,8 +469,12 @@ impl<K: LeafKind + Clone> Tiles<K> {
                 .range_mut(..at)
                 .next_back()
                 .expect("the first stays");
-            before.to = gone.to;
+            before.end = gone.end;
             before.is_whole = false;
+            if let TileItems::Cold(_) | TileItems::Spilled(_) = before.items {
+                // Its record has another range.
+                before.changed(&self.whole, store);
+            }
             let newer = match gone.base.at < before.base.at {
                 true => std::mem::replace(&mut before.base, gone.base),
                 false => gone.base,

@@ -1,8 +1,12 @@
 //! Changes that wait and are applied together give what they give one by one: items, and what rests on
 //! which record.
 
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
 use super::edits::Edits;
 use super::leaf::LeafRecord;
+use super::store::{AllInMemory, TileStore};
 use super::tiles::Tiles;
 use super::waiting::compare;
 use crate::collection::cell::Cell;
@@ -77,12 +81,71 @@ impl Random for Scores {
     }
 }
 
-/// Tiles to which changes come one by one, and some to which they come together.
+/// A store in which memory is short now and then, for a moment.
+struct Short {
+    random: RefCell<fastrand::Rng>,
+    /// One time in so many; never with 0.
+    rarity: u32,
+    records: HashMap<u64, Vec<u8>>,
+    spilled: HashMap<u64, Vec<u8>>,
+    last: u64,
+}
+
+impl Short {
+    /// The newest record whose range has an item.
+    fn newest_covering<K: LeafKind>(&self, kind: &K, item: &Item<'_>) -> u64 {
+        let covers = |contents: &[u8]| {
+            let record = LeafRecord::read(contents).expect("it was written");
+            let is_before = |edge: &Edge<'_>| kind.is_before(item, edge);
+            !is_before(&record.from) && record.to.is_none_or(|to| is_before(&to))
+        };
+        let records = self.records.iter();
+        let covering = records.filter(|(_, contents)| covers(contents));
+        covering.map(|(&at, _)| at).max().unwrap_or(0)
+    }
+}
+
+impl TileStore for Short {
+    fn is_short(&self) -> bool {
+        self.rarity > 0 && self.random.borrow_mut().u32(..self.rarity) == 0
+    }
+
+    fn is_nearly_short(&self) -> bool {
+        self.random.borrow_mut().bool()
+    }
+
+    fn changes_max(&self) -> usize {
+        self.random.borrow_mut().usize(1..500)
+    }
+
+    fn record(&mut self, base: Base) -> Option<Vec<u8>> {
+        self.records.get(&base.at).cloned()
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Option<u64> {
+        // Sometimes the disk is full.
+        if self.random.borrow_mut().u8(..8) == 0 {
+            return None;
+        }
+        self.last += 1;
+        self.spilled.insert(self.last, bytes.to_vec());
+        Some(self.last)
+    }
+
+    fn take(&mut self, at: u64) -> Option<Vec<u8>> {
+        let taken = self.spilled.remove(&at);
+        assert!(taken.is_some(), "it was put there, and taken once");
+        taken
+    }
+}
+
+/// Tiles to which changes come one by one, and some to which they come together while memory is short.
 struct Pair<K> {
     singly: Tiles<K>,
     together: Tiles<K>,
     /// Records of edits that wait for `together`, one behind the other, and their lengths.
     waiting: (Vec<u8>, Vec<usize>),
+    store: Short,
     lost: [Vec<Base>; 2],
     random: fastrand::Rng,
     names: u64,
@@ -96,6 +159,13 @@ impl<K: Random> Pair<K> {
             singly: Tiles::new(kind.clone(), leaf_max),
             together: Tiles::new(kind.clone(), leaf_max),
             waiting: Default::default(),
+            store: Short {
+                random: RefCell::new(random.fork()),
+                rarity: random.choice([0, 1, 2, 10]).expect("there are some"),
+                records: HashMap::new(),
+                spilled: HashMap::new(),
+                last: 0,
+            },
             lost: Default::default(),
             names: random.choice([10, 100, 3_000]).expect("there are some"),
             random,
@@ -107,9 +177,11 @@ impl<K: Random> Pair<K> {
     fn settle(&mut self) {
         let (bytes, lens) = std::mem::take(&mut self.waiting);
         let lens = &mut lens.into_iter();
-        self.together.edit(&bytes, lens, &mut |_, damage| {
-            panic!("there is no damage: {damage:?}");
-        });
+        let no_damage = &mut |_, damage| panic!("there is no damage: {damage:?}");
+        self.together.edit(&bytes, lens, no_damage, &mut self.store);
+        if self.store.is_short() {
+            self.together.leave(&mut self.store);
+        }
     }
 
     /// A leaf of some items of a range.
@@ -135,9 +207,13 @@ impl<K: Random> Pair<K> {
             run,
         };
         let (at, share) = (self.at, 1_000 + self.random.u32(..1_000));
+        let mut contents = Vec::new();
+        record.write(&mut contents);
+        self.store.records.insert(at, contents);
+        let stores: [&mut dyn TileStore; 2] = [&mut AllInMemory, &mut self.store];
         let tiles = [&mut self.singly, &mut self.together];
-        for (tiles, lost) in tiles.into_iter().zip(&mut self.lost) {
-            let applied = tiles.leaf(&record, Base { at, share }, lost);
+        for ((tiles, lost), store) in tiles.into_iter().zip(&mut self.lost).zip(stores) {
+            let applied = tiles.leaf(&record, Base { at, share }, lost, store);
             applied.expect("it is a leaf");
         }
     }
@@ -183,7 +259,7 @@ impl<K: Random> Pair<K> {
                 _ => edits.take(&item),
             });
         }
-        let edited = self.singly.edit_singly(edits.bytes());
+        let edited = self.singly.edit_singly(edits.bytes(), &mut AllInMemory);
         edited.expect("they are edits");
         self.waiting.0.extend(edits.bytes());
         self.waiting.1.push(edits.bytes().len());
@@ -194,13 +270,31 @@ impl<K: Random> Pair<K> {
         self.settle();
         let kind = self.singly.kind().clone();
         let [singly, together] = [self.singly, self.together];
-        let one = singly.finish(&mut self.lost[0]);
-        let other = together.finish(&mut self.lost[1]);
-        assert_eq!(self.lost[0], self.lost[1]);
-        let (Some(one), Some(other)) = (&one, &other) else {
-            assert!(one.is_none() && other.is_none());
+        let mut names = [BTreeSet::new(), BTreeSet::new()];
+        let mut seen = names.each_mut().map(|names| {
+            |run: Run<'_>| {
+                let items = run.iter();
+                names.extend(items.map(|item| item.name.text(&mut [0; 20]).to_vec()));
+            }
+        });
+        let [one_seen, other_seen] = &mut seen;
+        let in_memory = &mut AllInMemory;
+        let one = singly.finish(&mut self.lost[0], in_memory, None, Some(one_seen));
+        let store = &mut self.store;
+        let other = together.finish(&mut self.lost[1], store, None, Some(other_seen));
+        assert_eq!(one.is_some(), other.is_some());
+        let (Some(one), Some(mut other)) = (one, other) else {
             return;
         };
+        assert!(self.store.spilled.is_empty(), "all came back");
+        assert_eq!(names[0], names[1]);
+        assert_eq!(one.cold_leaves(), 0);
+        for (&at, contents) in &self.store.records {
+            let record = LeafRecord::read(contents).expect("it was written");
+            other.warm(at, &record).expect("its leaf is this record");
+        }
+        assert_eq!(other.cold_leaves(), 0);
+        let (one, other) = (&one, &other);
         one.verify();
         other.verify();
         assert_eq!(one.count(), other.count());
@@ -216,18 +310,29 @@ impl<K: Random> Pair<K> {
         items
             .iter_mut()
             .for_each(|items| items.sort_by(|one, other| compare(&kind, &one.0, &other.0)));
-        assert_eq!(items[0], items[1]);
-        assert_eq!(account(one), account(other));
+        // Tiles that were spilled have smaller ranges, so others of them are empty in the end, whose base is
+        // that of their neighbour then.
+        assert_eq!(items[0].len(), items[1].len());
+        for ((item, at), (other, other_at)) in items[0].iter().zip(&items[1]) {
+            assert_eq!(item, other);
+            let covering = self.store.newest_covering(&kind, item);
+            assert!((1..=covering).contains(at) && (1..=covering).contains(other_at));
+        }
+        let (whole, shares) = account(one, &self.lost[0]);
+        let (other_whole, other_shares) = account(other, &self.lost[1]);
+        assert!(other_whole.iter().all(|at| whole.contains(at)));
+        assert_eq!(shares, other_shares);
     }
 }
 
-/// The records that are all of a leaf, and what of each record leaves rest on.
-fn account<K: LeafKind>(tree: &Tree<K>) -> (Vec<u64>, std::collections::BTreeMap<u64, u64>) {
-    let (mut whole, mut shares) = (Vec::new(), std::collections::BTreeMap::new());
+/// The records that are all of a leaf, and the bytes of each record that leaves rest on or that were lost.
+fn account<K: LeafKind>(tree: &Tree<K>, lost: &[Base]) -> (Vec<u64>, BTreeMap<u64, u64>) {
+    let (mut whole, mut shares) = (Vec::new(), BTreeMap::new());
+    let mut note = |base: Base| *shares.entry(base.at).or_default() += u64::from(base.share);
+    lost.iter().for_each(|&base| note(base));
     for leaf in tree.view().leaves(&Edge::default()) {
-        let base = leaf.base();
-        whole.extend(leaf.is_whole().then_some(base.at));
-        *shares.entry(base.at).or_default() += u64::from(base.share);
+        whole.extend(leaf.is_whole().then_some(leaf.base().at));
+        note(leaf.base());
     }
     (whole, shares)
 }
@@ -284,7 +389,8 @@ fn damaged_changes_are_found_when_they_come() {
         to: None,
         run: &Run::empty(Fields::FLAGS),
     };
-    let applied = tiles.leaf(&record, Base::default(), &mut Vec::new());
+    let store = &mut AllInMemory;
+    let applied = tiles.leaf(&record, Base::default(), &mut Vec::new(), store);
     applied.expect("it is a leaf");
     let mut edits = Edits::default();
     for number in 0..9 {
@@ -298,8 +404,10 @@ fn damaged_changes_are_found_when_they_come() {
     let records = [whole.bytes(), cut, of_list.bytes(), whole.bytes()];
     let lens = &mut records.iter().map(|record| record.len());
     let mut found = Vec::new();
-    tiles.edit(&records.concat(), lens, &mut |number, _| found.push(number));
+    let damage = &mut |number, _| found.push(number);
+    tiles.edit(&records.concat(), lens, damage, store);
     assert_eq!(found, [1, 2]);
-    let tree = tiles.finish(&mut Vec::new()).expect("there is no gap");
+    let tree = tiles.finish(&mut Vec::new(), store, None, None);
+    let tree = tree.expect("there is no gap");
     assert_eq!(tree.count(), 7);
 }

@@ -19,10 +19,6 @@ use crate::collection::run::{Damage, Item, PAIRS};
 /// Bytes of the records whose changes are applied together, at most: a mark has 32 bits for a place.
 pub(super) const WAITING_MAX: usize = 1 << 30;
 
-/// About how many changes are applied together at most: a mark takes 16 bytes, and as many again while they
-/// are sorted. Small changes have records of three bytes.
-const MARKS_MAX: usize = 1 << 20;
-
 /// Marks that are sorted without buckets, at most.
 const FEW: usize = 32;
 
@@ -100,9 +96,9 @@ impl<'a> Waiting<'a> {
         self.marks.is_empty()
     }
 
-    /// Whether as many changes wait as are applied together.
-    pub(super) fn is_full(&self) -> bool {
-        self.marks.len() >= MARKS_MAX
+    /// How many changes wait: each has a mark of 16 bytes, and two while they are sorted.
+    pub(super) fn len(&self) -> usize {
+        self.marks.len()
     }
 
     /// Forgets the changes: they were applied.

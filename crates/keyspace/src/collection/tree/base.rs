@@ -194,7 +194,12 @@ impl<K: LeafKind> Tree<K> {
 
     /// A cold leaf in place of another.
     pub(super) fn new_cold_leaf(&mut self, of: Node) -> Node {
-        let node = Node::cold_leaf(of, self.version);
+        self.cold_leaf(of.fence(), of.base())
+    }
+
+    /// A cold leaf with this fence, which is the record `base`.
+    pub(super) fn cold_leaf(&mut self, fence: &[u8], base: Base) -> Node {
+        let node = Node::cold_leaf(fence, base, self.version);
         self.bytes += node.bytes();
         self.note_cold(node, 1);
         node

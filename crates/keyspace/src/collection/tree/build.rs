@@ -38,6 +38,11 @@ impl LooseLeaf {
     pub fn run(&self) -> Run<'_> {
         self.0.run()
     }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
 }
 
 impl Drop for LooseLeaf {
@@ -81,6 +86,14 @@ impl<K: LeafKind> LeafRow<K> {
         let node = std::mem::ManuallyDrop::new(leaf).0;
         self.tree.bytes += node.bytes();
         self.link(node, order, base, is_whole);
+    }
+
+    /// Puts a leaf behind the others whose items, so many, are in the record `base` of the log alone. It
+    /// begins at `start`.
+    pub fn cold(&mut self, start: &Edge<'_>, count: u64, base: Base) {
+        let node = self.tree.cold_leaf(start.name, base);
+        let order = start.order;
+        self.leaves.push(Child { order, node, count });
     }
 
     /// Puts the leaves of a tree that nobody has cloned behind the others, without a copy of their items:

@@ -84,3 +84,4 @@ pub use cold::Leaving;
 pub use edit::Put;
 pub(in crate::collection) use members::Gathered;
 pub use reschedule::Decide;
+pub(super) use shape::Shares;

@@ -23,18 +23,18 @@ const KEPT_TIMES: usize = 4;
 const KEPT_BYTES: usize = 256;
 
 /// The shares of a base that the leaves get into which one is split.
-pub(super) struct Shares {
+pub(in crate::collection) struct Shares {
     base: Base,
     items: usize,
 }
 
 impl Shares {
-    pub(super) fn new(base: Base, items: usize) -> Shares {
+    pub(in crate::collection) fn new(base: Base, items: usize) -> Shares {
         Shares { base, items }
     }
 
     /// The base of the next leaf, which has so many of the items.
-    pub(super) fn next(&mut self, items: usize) -> Base {
+    pub(in crate::collection) fn next(&mut self, items: usize) -> Base {
         let part = u64::from(self.base.share) * items as u64 / self.items.max(1) as u64;
         let share = if items >= self.items {
             self.base.share

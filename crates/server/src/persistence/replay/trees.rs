@@ -2,16 +2,20 @@
 
 use std::sync::Arc;
 
-use ferrite_log::{Change, DbId, Record, Value};
+use ferrite_log::{Appender, Change, DbId, Record, Value};
 use keyspace::collection::log::ledger::{Descriptor, Ledger};
 use keyspace::collection::run::Damage;
 use keyspace::{Guard, Key, New};
 use parking_lot::Mutex;
 
-use super::{BEFORE_ALL, Loader};
+use super::{BEFORE_ALL, Loader, note};
 use crate::limits::NAMED_KEYS;
+use crate::persistence::instances::write_leaf;
 use crate::persistence::journal::type_of;
 use crate::persistence::tree_replay::{Claim, InInbox, Rebuilt, message};
+
+/// Values of a shard that are looked at for each tree that comes into it.
+const FILL_LOOKS: usize = 4;
 
 impl Loader {
     /// Applies a record of an instance.
@@ -105,60 +109,69 @@ impl Loader {
         Some(New::unfilled(type_of(tag).kind, descriptor, record.db.0))
     }
 
-    /// Gives the trees to their keys, after the last record. Returns the keys that have lost their tree.
-    pub(super) fn fill_trees(&self) -> Vec<(DbId, Box<[u8]>)> {
+    /// Gives the trees to their keys, after the last record.
+    pub(super) fn fill_trees(&self) -> Unfilled {
         let claims = Mutex::new(self.trees.claims().into_iter());
-        let failed = Mutex::new((Vec::new(), Vec::new()));
-        self.on_all_threads(|| self.fill_some(&claims, &failed));
-        let (mut lacking, mut gone) = failed.into_inner();
-        for claims in [&mut lacking, &mut gone] {
+        let outcome = Mutex::new(Unfilled::default());
+        self.on_all_threads(|| self.fill_some(&claims, &outcome, None));
+        let mut outcome = outcome.into_inner();
+        for claims in [&mut outcome.lacking, &mut outcome.gone] {
             claims.sort_by(|one: &Claim, other| (one.db, &one.name).cmp(&(other.db, &other.name)));
         }
+        let Unfilled { lacking, gone, .. } = &outcome;
         if !gone.is_empty() {
             log::warn!(
                 "a repair of the log has found damaged parts of these keys, which are gone: {}",
-                names(&gone)
+                names(gone)
             );
         }
         if !lacking.is_empty() {
             self.give_up(format!(
                 "cannot load the log: these keys lack parts: {}; ferrite-server --repair-log deletes them",
-                names(&lacking)
+                names(lacking)
             ));
             let noted = lacking.iter().map(|its| (its.id, its.instance, its.tag));
             self.lacking.lock().extend(noted);
         }
-        gone.into_iter().map(|its| (its.id, its.name)).collect()
+        outcome
     }
 
-    /// Gives trees to their keys. The claims that have failed are added to those that lack something, or to
-    /// those of trees that are gone.
-    fn fill_some(
+    /// Gives trees to their keys. With `appender` the leaves that were spilled are written to the log.
+    pub(super) fn fill_some(
         &self,
         claims: &Mutex<impl Iterator<Item = Claim>>,
-        failed: &Mutex<(Vec<Claim>, Vec<Claim>)>,
+        outcome: &Mutex<Unfilled>,
+        mut appender: Option<&mut Appender>,
     ) {
         let keyspace = &self.server.keyspace;
         let mut turn = keyspace.turns().register();
         loop {
             let claim = claims.lock().next();
             let Some(claim) = claim else { return };
+            self.trees.make_room();
             turn.enter();
             let database = keyspace.database(&turn, claim.db);
             let mut guard = database.lock(claim.hash, BEFORE_ALL);
-            let whole = self.fill(&mut guard, &claim);
+            let whole = self.fill(&mut guard, &claim, appender.as_deref_mut());
+            self.relieve(&mut guard, FILL_LOOKS);
             drop(guard);
             turn.leave();
             match whole {
-                Some(Rebuilt::Lacking) => failed.lock().0.push(claim),
-                Some(Rebuilt::Gone) => failed.lock().1.push(claim),
+                Some(Rebuilt::Lacking) => outcome.lock().lacking.push(claim),
+                Some(Rebuilt::Gone) => outcome.lock().gone.push(claim),
+                Some(Rebuilt::Large) => outcome.lock().large.push(claim),
                 Some(Rebuilt::Tree(_)) | None => {}
             }
         }
     }
 
     /// Gives a tree to the key that names it, if it still does. Returns what was there of the tree otherwise.
-    fn fill(&self, guard: &mut Guard<'_>, claim: &Claim) -> Option<Rebuilt> {
+    fn fill(
+        &self,
+        guard: &mut Guard<'_>,
+        claim: &Claim,
+        appender: Option<&mut Appender>,
+    ) -> Option<Rebuilt> {
         let key = Key {
             bytes: &claim.name,
             hash: claim.hash,
@@ -171,13 +184,31 @@ impl Loader {
             return None;
         }
         let (_, db) = unfilled.logged().place()?;
-        match self.trees.take(claim.instance, descriptor.seed) {
+        let rebuilt = match appender {
+            None => self.trees.take(claim.instance, descriptor.seed, None),
+            Some(appender) => {
+                let write = &mut |contents: &[u8]| {
+                    let bytes = Appender::leaf_bytes(contents.len());
+                    appender.ensure(bytes).ok()?;
+                    let base = write_leaf(appender, DbId(db), claim.instance, claim.tag, contents);
+                    appender.commit();
+                    Some(base)
+                };
+                let (instance, seed) = (claim.instance, descriptor.seed);
+                self.trees.take(instance, seed, Some(write))
+            }
+        };
+        match rebuilt {
             // A damaged record may name the instance of another.
             Rebuilt::Tree(tree) if tree.kind() != entry.kind() => Some(Rebuilt::Lacking),
             Rebuilt::Tree(tree) => {
                 let ledger: Arc<dyn Ledger> = instances.clone();
                 tree.logged().begin(claim.instance, db, &ledger);
                 instances.own(claim.instance, key);
+                if tree.cold_leaves() > 0 {
+                    ledger.cold(tree.cold_leaves() as i64, tree.cold_bytes().cast_signed());
+                    note(&self.has_left);
+                }
                 entry.fill_tree(*tree);
                 None
             }
@@ -185,9 +216,20 @@ impl Loader {
                 entry.remove();
                 Some(Rebuilt::Gone)
             }
-            Rebuilt::Lacking => Some(Rebuilt::Lacking),
+            other => Some(other),
         }
     }
+}
+
+/// Keys that have not got their tree.
+#[derive(Default)]
+pub(super) struct Unfilled {
+    /// Their tree lacks something.
+    lacking: Vec<Claim>,
+    /// A repair has taken their tree. They are gone.
+    pub(super) gone: Vec<Claim>,
+    /// Parts of their tree are in the spill file, until the log takes records.
+    pub(super) large: Vec<Claim>,
 }
 
 /// The names of some keys, for a message.

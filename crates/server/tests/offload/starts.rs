@@ -1,0 +1,104 @@
+//! A start on collections that are larger than memory stays within the limit at every moment: the kernel's
+//! own figure of the most memory that the process has had (VmHWM) is looked at when it is over.
+
+use rustix::process::Signal;
+
+use super::TWO;
+use super::support::{Client, PATIENCE, Server, Value, bulk, encode_request, info};
+
+/// The limit, and what docs/eviction.md allows the process beyond it.
+const LIMIT: &str = "64mb";
+const LIMITED: &[&str] = &["--maxmemory", LIMIT];
+const MOST: u64 = (64 << 20) / 10 * 11;
+
+/// Items of a request.
+const ITEMS: usize = 200;
+
+/// An item with this number, of about so many bytes.
+fn item(number: usize, bytes: usize) -> Vec<u8> {
+    let mut random = fastrand::Rng::with_seed(number as u64);
+    let letters = std::iter::repeat_with(|| random.alphanumeric() as u8);
+    let mut item = format!("{number:08}").into_bytes();
+    item.extend(letters.take(bytes - item.len()));
+    item
+}
+
+/// A request that adds items to a collection.
+fn addition(kind: &str, key: &str, first: usize) -> Vec<u8> {
+    let (command, bytes) = match kind {
+        "hash" => ("HSET", 100),
+        "list" => ("RPUSH", 100),
+        "set" => ("SADD", 80),
+        _ => ("ZADD", 80),
+    };
+    let mut words = vec![command.as_bytes().to_vec(), key.as_bytes().to_vec()];
+    for number in first..first + ITEMS {
+        match kind {
+            "hash" => words.push(format!("field:{number}").into_bytes()),
+            "zset" => words.push((number * 7919 % 100_003).to_string().into_bytes()),
+            _ => {}
+        }
+        words.push(item(number, bytes));
+    }
+    encode_request(&words)
+}
+
+/// Fills collections in turn, a few items at a time.
+fn fill(client: &mut Client, kinds: &[&str], keys: usize, items: usize) {
+    for first in (0..items).step_by(ITEMS) {
+        for numbers in (0..keys).collect::<Vec<_>>().chunks(8) {
+            let requests = numbers.iter().flat_map(|&number| {
+                let kind = kinds[number % kinds.len()];
+                addition(kind, &format!("{kind}:{number}"), first)
+            });
+            let requests: Vec<u8> = requests.collect();
+            client.send_bytes(&requests).expect("the server reads");
+            for _ in numbers {
+                let reply = client.read(PATIENCE).expect("the server replies");
+                assert!(matches!(reply, Value::Int(_)), "{reply:?}");
+            }
+        }
+    }
+}
+
+/// Kills the server, starts it with the limit, and looks at what the start has taken.
+fn start_again(server: &mut Server, digest: &Value) {
+    server.start_again(TWO, Signal::KILL, LIMITED);
+    let mut client = server.client();
+    let most = server.most_resident_bytes();
+    assert!(most <= MOST, "the start took {most} bytes of {MOST}");
+    assert!(info(&mut client, "cold_leaves") > 0);
+    assert_eq!(client.ask("DEBUG DIGEST"), *digest);
+}
+
+/// Fills a server, and starts it twice: the second time there is what the first has written.
+fn fill_and_start(options: &[&str], kinds: &[&str], keys: usize, items: usize) {
+    let mut server = Server::start(TWO, options);
+    let mut client = server.client();
+    fill(&mut client, kinds, keys, items);
+    let digest = client.ask("DEBUG DIGEST");
+    assert_ne!(digest, bulk(b"0000000000000000000000000000000000000000"));
+    drop(client);
+    start_again(&mut server, &digest);
+    start_again(&mut server, &digest);
+}
+
+#[test]
+fn large_collections_of_all_types() {
+    let kinds = ["hash", "list", "set", "zset"];
+    fill_and_start(LIMITED, &kinds, 8, 120_000);
+}
+
+#[test]
+fn a_thousand_collections() {
+    let kinds = ["hash", "list", "set", "zset"];
+    fill_and_start(LIMITED, &kinds, 1_000, 1_000);
+}
+
+/// No part of a collection has left memory before, so the log has nothing but changes.
+#[test]
+fn collections_that_were_in_memory_before() {
+    for (kind, keys) in [("hash", 1), ("list", 2), ("set", 3), ("zset", 1)] {
+        fill_and_start(&[], &[kind], keys, 800_000 / keys);
+    }
+}
