@@ -84,4 +84,8 @@ impl TileStore for NoMemory<'_> {
     fn take(&mut self, at: u64) -> Option<Vec<u8>> {
         self.spilled.remove(&at)
     }
+
+    fn note_damage(&mut self, base: Base) {
+        panic!("nothing is damaged, and a record at {} is", base.at);
+    }
 }

@@ -118,4 +118,9 @@ impl TileStore for InstanceStore<'_> {
         let taken = self.all.spill.take(at);
         taken.map_err(|problem| self.all.note(problem)).ok()
     }
+
+    fn note_damage(&mut self, base: Base) {
+        let lsn = Lsn::new(base.at);
+        self.all.note(format!("the record at {lsn} is no leaf"));
+    }
 }

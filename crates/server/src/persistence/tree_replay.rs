@@ -364,28 +364,37 @@ impl TreeReplay {
         std::mem::take(&mut *self.claims.lock())
     }
 
-    /// Takes the tree of an instance. All records have been applied ([`TreeReplay::apply_all`]). `write` puts
-    /// a leaf into the log, if that takes records.
-    pub(super) fn take(&self, instance: u64, seed: u64, write: Option<WriteLeaf<'_>>) -> Rebuilt {
+    /// Takes the tree of an instance, which its key says to be of this kind, with order keys of this seed. All
+    /// records have been applied ([`TreeReplay::apply_all`]). `write` puts a leaf into the log, if that takes
+    /// records.
+    pub(super) fn take(
+        &self,
+        instance: u64,
+        kind: Kind,
+        seed: u64,
+        write: Option<WriteLeaf<'_>>,
+    ) -> Rebuilt {
         let mut part = self.part(instance).lock();
-        let pieces = match part.get(&instance) {
+        let pieces = match part.get_mut(&instance) {
             None | Some(Found::Gone) => return Rebuilt::Gone,
             Some(Found::Pieces { pieces, .. }) => pieces,
         };
-        if pieces.seed() != seed || !pieces.is_whole() {
+        // A damaged record may name the instance of another.
+        if pieces.kind() != kind || pieces.seed() != seed || !pieces.is_whole() {
             return Rebuilt::Lacking;
+        }
+        let store = &mut self.store.of(instance);
+        if store.is_short() {
+            pieces.leave(store);
         }
         if write.is_none() && pieces.has_spilled() {
             return Rebuilt::Large;
         }
-        let Some(Found::Pieces { mut pieces, .. }) = part.remove(&instance) else {
+        let Some(Found::Pieces { pieces, .. }) = part.remove(&instance) else {
             return Rebuilt::Gone;
         };
         drop(part);
-        let (mut lost, store) = (Vec::new(), &mut self.store.of(instance));
-        if store.is_short() {
-            pieces.leave(store);
-        }
+        let mut lost = Vec::new();
         let whole = pieces.finish(&mut lost, store, write);
         self.lost.lock().append(&mut lost);
         whole.map_or(Rebuilt::Lacking, |tree| Rebuilt::Tree(Box::new(tree)))
@@ -494,7 +503,7 @@ mod tests {
             replay.apply_all(&keyspace, no_damage);
             assert_eq!(replay.waiting.load(Relaxed), 0);
             for instance in 1..=20 {
-                let Rebuilt::Tree(tree) = replay.take(instance, SEED, None) else {
+                let Rebuilt::Tree(tree) = replay.take(instance, Kind::Hash, SEED, None) else {
                     panic!("the tree is whole");
                 };
                 let Collection::Hash(tree) = *tree else {
@@ -526,6 +535,9 @@ mod tests {
         let mut found = Vec::new();
         replay.apply_all(&keyspace(), &mut |record, _| found.push(record.lsn));
         assert_eq!(found, [Lsn::new(8 * 600)]);
-        assert!(matches!(replay.take(3, SEED, None), Rebuilt::Gone));
+        assert!(matches!(
+            replay.take(3, Kind::Hash, SEED, None),
+            Rebuilt::Gone
+        ));
     }
 }

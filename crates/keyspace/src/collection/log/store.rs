@@ -24,6 +24,9 @@ pub trait TileStore {
 
     /// Takes bytes out of the spill file, whose place may be used again then.
     fn take(&mut self, at: u64) -> Option<Vec<u8>>;
+
+    /// Notes that what was read of the record `base`, or of what was spilled of its items, is no leaf.
+    fn note_damage(&mut self, base: Base);
 }
 
 /// The store of a replay that keeps everything in memory.
@@ -54,4 +57,6 @@ impl TileStore for AllInMemory {
     fn take(&mut self, _: u64) -> Option<Vec<u8>> {
         None
     }
+
+    fn note_damage(&mut self, _: Base) {}
 }

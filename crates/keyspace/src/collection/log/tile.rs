@@ -87,12 +87,33 @@ impl<K: LeafKind + Clone> Whole<K> {
         Tree::new(self.kind.clone(), self.leaf_max)
     }
 
-    /// A tree of the leaves of the record `contents`; `None` if these are none.
-    fn tree_of_record(&self, contents: &[u8]) -> Option<Tree<K>> {
-        let record = LeafRecord::read(contents).ok()?;
-        let to = record.to.as_ref();
-        let run = self.kind.check_leaf(record.run, &record.from, to).ok()?;
-        Some(Tree::of_run(self.kind.clone(), self.leaf_max, run))
+    /// The leaf in `contents`, and where it begins. They were read of the record `base`, or were spilled of
+    /// its items. The store notes if they are no leaf.
+    fn leaf_in<'c>(
+        &self,
+        contents: &'c [u8],
+        base: Base,
+        store: &mut dyn TileStore,
+    ) -> Option<(Edge<'c>, Run<'c>)> {
+        let checked = LeafRecord::read(contents).and_then(|record| {
+            let (from, to) = (record.from, record.to.as_ref());
+            let run = self.kind.check_leaf(record.run, &from, to)?;
+            Ok((from, run))
+        });
+        if checked.is_err() {
+            store.note_damage(base);
+        }
+        checked.ok()
+    }
+
+    /// The leaf in `contents` as a tree. Without them, or if they are no leaf, it is empty: the store has
+    /// noted why.
+    fn tree_in(&self, contents: Option<&[u8]>, base: Base, store: &mut dyn TileStore) -> Tree<K> {
+        let leaf = contents.and_then(|contents| self.leaf_in(contents, base, store));
+        match leaf {
+            Some((_, run)) => Tree::of_run(self.kind.clone(), self.leaf_max, run),
+            None => self.empty(),
+        }
     }
 }
 
@@ -128,13 +149,11 @@ impl<K: LeafKind + Clone> TileItems<K> {
             }
             TileItems::Cold(_) => {
                 let contents = store.record(base);
-                let tree = contents.and_then(|contents| whole.tree_of_record(&contents));
-                Some(tree.unwrap_or_else(|| whole.empty()))
+                Some(whole.tree_in(contents.as_deref(), base, store))
             }
             TileItems::Spilled(at) => {
                 let bytes = store.take(*at);
-                let tree = bytes.and_then(|bytes| whole.tree_of_record(&bytes));
-                Some(tree.unwrap_or_else(|| whole.empty()))
+                Some(whole.tree_in(bytes.as_deref(), base, store))
             }
         };
         if let Some(tree) = loaded {
@@ -216,38 +235,32 @@ impl<K: LeafKind + Clone> Tile<K> {
             TileItems::Cold(count) => {
                 if ends.see.is_some()
                     && let Some(contents) = ends.store.record(base)
-                    && let Some(tree) = whole.tree_of_record(&contents)
+                    && let Some((_, run)) = whole.leaf_in(&contents, base, ends.store)
                 {
-                    let leaves = tree.view().leaves(&Edge::default());
-                    leaves.for_each(|leaf| ends.show(leaf.run()));
+                    ends.show(run);
                 }
                 row.cold(from, count.into(), base);
             }
             TileItems::Spilled(at) => {
-                let contents = ends.store.take(at).unwrap_or_default();
-                finish_spilled(&contents, base, whole, row, ends);
+                if let Some(contents) = ends.store.take(at) {
+                    finish_spilled(&contents, base, whole, row, ends);
+                }
             }
         }
     }
 }
 
 /// Puts a leaf that was spilled behind the others. It rests on `base`, if it cannot be written.
-fn finish_spilled<K: LeafKind>(
+fn finish_spilled<K: LeafKind + Clone>(
     contents: &[u8],
     base: Base,
     whole: &Whole<K>,
     row: &mut LeafRow<K>,
     ends: &mut Ending<'_, '_, '_>,
 ) {
-    let record = LeafRecord::read(contents);
-    let checked = record.and_then(|record| {
-        let run = whole
-            .kind
-            .check_leaf(record.run, &record.from, record.to.as_ref())?;
-        Ok((record.from, run))
-    });
-    // The store has noted the problem.
-    let Ok((start, run)) = checked else { return };
+    let Some((start, run)) = whole.leaf_in(contents, base, ends.store) else {
+        return;
+    };
     ends.show(run);
     let written = ends.write.as_mut().and_then(|write| write(contents));
     if written.is_some() {

@@ -137,6 +137,10 @@ impl TileStore for Short {
         assert!(taken.is_some(), "it was put there, and taken once");
         taken
     }
+
+    fn note_damage(&mut self, base: Base) {
+        panic!("nothing is damaged, and a record at {} is", base.at);
+    }
 }
 
 /// Tiles to which changes come one by one, and some to which they come together while memory is short.

@@ -184,27 +184,25 @@ impl Loader {
             return None;
         }
         let (_, db) = unfilled.logged().place()?;
+        let (instance, kind, seed) = (claim.instance, unfilled.kind(), descriptor.seed);
         let rebuilt = match appender {
-            None => self.trees.take(claim.instance, descriptor.seed, None),
+            None => self.trees.take(instance, kind, seed, None),
             Some(appender) => {
                 let write = &mut |contents: &[u8]| {
                     let bytes = Appender::leaf_bytes(contents.len());
                     appender.ensure(bytes).ok()?;
-                    let base = write_leaf(appender, DbId(db), claim.instance, claim.tag, contents);
+                    let base = write_leaf(appender, DbId(db), instance, claim.tag, contents);
                     appender.commit();
                     Some(base)
                 };
-                let (instance, seed) = (claim.instance, descriptor.seed);
-                self.trees.take(instance, seed, Some(write))
+                self.trees.take(instance, kind, seed, Some(write))
             }
         };
         match rebuilt {
-            // A damaged record may name the instance of another.
-            Rebuilt::Tree(tree) if tree.kind() != entry.kind() => Some(Rebuilt::Lacking),
             Rebuilt::Tree(tree) => {
                 let ledger: Arc<dyn Ledger> = instances.clone();
-                tree.logged().begin(claim.instance, db, &ledger);
-                instances.own(claim.instance, key);
+                tree.logged().begin(instance, db, &ledger);
+                instances.own(instance, key);
                 if tree.cold_leaves() > 0 {
                     ledger.cold(tree.cold_leaves() as i64, tree.cold_bytes().cast_signed());
                     note(&self.has_left);
