@@ -193,7 +193,6 @@ impl<'w> Window<'w> {
         let cluster = server.cluster.as_ref();
         let is_here =
             cluster.is_none_or(|cluster| cluster.serves_all(self.requests, self.spans, args.input));
-        let mut asks_more = may_be_cold || !is_here;
         if let Some(ended) = ended {
             park::go_on(context, *ended);
         }
@@ -214,7 +213,7 @@ impl<'w> Window<'w> {
                 && (!server.memory.is_near() || context.has_room(command, request.bytes))
             {
                 // Nearly all requests: nothing to decide, and an unchanged session.
-                if asks_more
+                if (may_be_cold || !is_here)
                     && let Some(next) = before(command, context, args, (is_here, may_be_cold))
                 {
                     if next == Next::Done {
@@ -240,7 +239,6 @@ impl<'w> Window<'w> {
                 lane.stopped = has_ended(context);
                 runs_plainly = is_plain(context);
                 may_be_cold = server.offload.is_on();
-                asks_more = may_be_cold || !is_here;
             }
             if ready::any() && !matches!(next, Next::Fetch | Next::Retry) {
                 park::serve(context);

@@ -25,7 +25,7 @@ use super::amendments::{Amendments, Part, What};
 use super::directory;
 use super::large::Large;
 use super::sizes;
-use super::tile_store::ReplayStore;
+use super::tile_store::{ReplayMemory, ReplayStore};
 use super::tree_replay::{Claim, TreeReplay, message, waiting_bytes};
 use super::warming;
 use crate::config::Setting;
@@ -105,7 +105,7 @@ impl Loader {
             directory(server),
             Some(recovery.value_reader()),
             waiting,
-            Box::new(move |more| may_leave && is_short(server, more)),
+            Box::new(LoadMemory { server, may_leave }),
         );
         Loader {
             server,
@@ -453,6 +453,22 @@ impl Loader {
             self.give_up(message(part.lsn, damage));
         }
         true
+    }
+}
+
+/// The memory that parts of collections may take.
+struct LoadMemory {
+    server: &'static Durable,
+    may_leave: bool,
+}
+
+impl ReplayMemory for LoadMemory {
+    fn is_short(&self, more: usize) -> bool {
+        self.may_leave && is_short(self.server, more)
+    }
+
+    fn give_back(&self) {
+        self.server.memory.purge_if_much();
     }
 }
 

@@ -2,6 +2,7 @@
 //! go to a spill file.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use ferrite_log::{Lsn, ValueReader};
 use keyspace::collection::Base;
@@ -20,15 +21,24 @@ const CHANGE_BYTES: u64 = 32;
 /// The part of the bytes of waiting changes that is room, where memory is short.
 const ROOM_SHARE: u64 = 4;
 
-/// Whether memory is short, if so many bytes more are taken.
-pub(super) type IsShort = Box<dyn Fn(usize) -> bool + Send + Sync>;
+/// The memory of the process, as far as a replay wants to know of it.
+pub(super) trait ReplayMemory: Send + Sync {
+    /// Whether memory is short, if so many bytes more are taken.
+    fn is_short(&self, more: usize) -> bool;
+
+    /// Makes allocators return what they keep of freed memory, if it is much: each thread has an allocator
+    /// that other threads get nothing from.
+    fn give_back(&self);
+}
 
 /// See the module.
 pub(super) struct ReplayStore {
     spill: Spill,
     /// Reads records of the log; `None` in tests, where memory is never short.
     reader: Option<ValueReader>,
-    is_short: IsShort,
+    memory: Box<dyn ReplayMemory>,
+    /// Bytes that have gone to the spill file since allocators were asked to return memory.
+    spilled: AtomicUsize,
     /// Bytes of room that are made at a time.
     room: usize,
     changes_max: usize,
@@ -41,13 +51,14 @@ impl ReplayStore {
         directory: PathBuf,
         reader: Option<ValueReader>,
         waiting_max: u64,
-        is_short: IsShort,
+        memory: Box<dyn ReplayMemory>,
     ) -> ReplayStore {
         let changes = usize::try_from(waiting_max / CHANGE_BYTES).unwrap_or(MOST_CHANGES);
         ReplayStore {
             spill: Spill::new(directory.join("SPILL.tmp")),
             reader,
-            is_short,
+            memory,
+            spilled: AtomicUsize::new(0),
             room: (waiting_max / ROOM_SHARE) as usize,
             changes_max: changes.clamp(LEAST_CHANGES, MOST_CHANGES),
             problem: Mutex::default(),
@@ -56,7 +67,12 @@ impl ReplayStore {
 
     /// Whether items have to leave memory.
     pub(super) fn is_short(&self) -> bool {
-        (self.is_short)(0)
+        // What was spilled is freed by now.
+        if self.spilled.load(Relaxed) > self.room {
+            self.spilled.store(0, Relaxed);
+            self.memory.give_back();
+        }
+        self.memory.is_short(0)
     }
 
     /// The store for the parts of an instance.
@@ -98,7 +114,7 @@ impl TileStore for InstanceStore<'_> {
     }
 
     fn is_nearly_short(&self) -> bool {
-        (self.all.is_short)(self.all.room)
+        self.all.memory.is_short(self.all.room)
     }
 
     fn changes_max(&self) -> usize {
@@ -111,6 +127,7 @@ impl TileStore for InstanceStore<'_> {
     }
 
     fn put(&mut self, bytes: &[u8]) -> Option<u64> {
+        self.all.spilled.fetch_add(bytes.len(), Relaxed);
         self.all.spill.put(bytes)
     }
 

@@ -22,7 +22,7 @@ use keyspace::collection::log::leaf::{LeafRecord, WriteLeaf};
 use keyspace::collection::log::store::TileStore as _;
 use keyspace::collection::run::Damage;
 use keyspace::{Keyspace, Kind};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use super::instances::leaf_share;
 use super::tile_store::ReplayStore;
@@ -49,7 +49,7 @@ pub(super) fn waiting_bytes(limit: u64) -> u64 {
 /// What the records of an instance have said so far.
 enum Found {
     Pieces {
-        pieces: Pieces,
+        pieces: Box<Pieces>,
         /// Whether the instance is among those with parts in memory.
         is_resident: bool,
     },
@@ -118,6 +118,8 @@ pub(super) struct TreeReplay {
     /// Instances with records that wait, those that have waited longest first; and those with leaves that do.
     /// Some of them have none any more.
     queue: Mutex<VecDeque<u64>>,
+    /// Is notified, with the queue locked, when fewer records wait.
+    taken: Condvar,
     with_leaves: Mutex<VecDeque<u64>>,
     /// Instances with parts in memory; some of them have none any more.
     resident: Mutex<VecDeque<u64>>,
@@ -138,6 +140,7 @@ impl TreeReplay {
             claims: Mutex::default(),
             lost: Mutex::default(),
             queue: Mutex::default(),
+            taken: Condvar::new(),
             with_leaves: Mutex::default(),
             resident: Mutex::default(),
             store,
@@ -197,12 +200,23 @@ impl TreeReplay {
         while let Some(instance) = next(&self.with_leaves) {
             self.apply(keyspace, instance, true, damage);
         }
-        while self.waiting.load(Relaxed) as u64 > self.waiting_max
-            && let Some(instance) = next(&self.queue)
-        {
+        while let Some(instance) = self.next_of_too_many() {
             self.apply(keyspace, instance, false, damage);
         }
         self.make_room();
+    }
+
+    /// The next instance of the queue, if too many records wait. If the queue is empty then, other threads
+    /// are about to apply them. This one would only add more, so it waits for them.
+    fn next_of_too_many(&self) -> Option<u64> {
+        let mut queue = self.queue.lock();
+        while self.waiting.load(Relaxed) as u64 > self.waiting_max {
+            if let Some(instance) = queue.pop_front() {
+                return Some(instance);
+            }
+            self.taken.wait(&mut queue);
+        }
+        None
     }
 
     /// Lets parts of instances leave memory, as long as it is short.
@@ -256,7 +270,11 @@ impl TreeReplay {
             }
             None => return,
         };
-        self.waiting.fetch_sub(inbox.memory(), Relaxed);
+        let before = self.waiting.fetch_sub(inbox.memory(), Relaxed);
+        if before as u64 > self.waiting_max {
+            let _queue = self.queue.lock();
+            self.taken.notify_all();
+        }
         let mut rest = &inbox.bytes[..];
         let of_one_kind = |one: &InInbox, other: &InInbox| {
             (one.is_leaf, one.len == 0) == (other.is_leaf, other.len == 0)
@@ -316,7 +334,7 @@ impl TreeReplay {
         let found = part.entry(record.instance).or_insert_with(|| {
             let kind = Kind::from_bits(record.tag.kind).expect("the log knows the kind");
             Found::Pieces {
-                pieces: keyspace.pieces(kind, leaf.seed),
+                pieces: Box::new(keyspace.pieces(kind, leaf.seed)),
                 is_resident: false,
             }
         });
@@ -364,9 +382,9 @@ impl TreeReplay {
         std::mem::take(&mut *self.claims.lock())
     }
 
-    /// Takes the tree of an instance, which its key says to be of this kind, with order keys of this seed. All
-    /// records have been applied ([`TreeReplay::apply_all`]). `write` puts a leaf into the log, if that takes
-    /// records.
+    /// Takes the tree of an instance, which its key says to be of this kind, with order keys of this seed.
+    /// All records have been applied ([`TreeReplay::apply_all`]). `write` puts a leaf into the log, if that
+    /// takes records.
     pub(super) fn take(
         &self,
         instance: u64,
@@ -431,6 +449,7 @@ mod tests {
     use keyspace::collection::log::edits::Edits;
     use keyspace::collection::run::{Item, Run};
 
+    use super::super::tile_store::ReplayMemory;
     use super::*;
 
     const SEED: u64 = 9;
@@ -454,8 +473,20 @@ mod tests {
         replay.put(&record, instance, tag, bytes);
     }
 
+    struct Enough;
+
+    impl ReplayMemory for Enough {
+        fn is_short(&self, _: usize) -> bool {
+            false
+        }
+
+        fn give_back(&self) {
+            unreachable!("nothing is spilled");
+        }
+    }
+
     fn in_memory(waiting_max: u64) -> TreeReplay {
-        let store = ReplayStore::new("/nowhere".into(), None, waiting_max, Box::new(|_| false));
+        let store = ReplayStore::new("/nowhere".into(), None, waiting_max, Box::new(Enough));
         TreeReplay::new(waiting_max, store)
     }
 

@@ -25,6 +25,10 @@ use crate::collection::tree::{LeafRow, LooseLeaf, Tree};
 /// A tile with at most so many times as many items as changes is made anew.
 const MERGED_SHARE: u64 = 8;
 
+/// A tile in which elements are edited leaves memory when it takes as much as so many leaves, if memory is
+/// short.
+const EDITED_LEAVES: usize = 16;
+
 /// The tile that covers an edge. Nothing is allocated.
 fn covering<'t, K>(
     tiles: &'t mut BTreeMap<TilePlace, Tile<K>>,
@@ -63,13 +67,21 @@ fn apply<K: LeafKind>(items: &mut Tree<K>, change: &Edit<'_>) {
     }
 }
 
+/// A tile in which elements are edited while memory is short.
+#[derive(Debug)]
+struct Edited {
+    at: TilePlace,
+    /// Bytes of memory that it may take before it leaves.
+    most: usize,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Tiles<K> {
     whole: Whole<K>,
     tiles: BTreeMap<TilePlace, Tile<K>>,
     /// The tile in which elements were edited while memory was short.
-    edited: Option<TilePlace>,
+    edited: Option<Edited>,
     /// Where [`Tiles::leave`] begins.
     hand: TilePlace,
 }
@@ -351,14 +363,9 @@ impl<K: LeafKind + Clone> Tiles<K> {
         };
         let place = |number| TilePlace::of(&Edge::before(Elements::order_of(number)));
         let (start, end) = (place(from), place(to));
-        let first = self.tiles.range(..=&start).next_back();
-        let first = first.map_or(start.clone(), |(at, _)| at.clone());
-        // Elements that follow each other are mostly in one tile.
-        if store.is_short()
-            && let Some(before) = self.edited.replace(first.clone())
-            && before != first
-        {
-            self.leave_at(&before, store);
+        let mut first = self.reaching(&start);
+        if store.is_short() && self.leave_edited(&first, store) {
+            first = self.reaching(&start);
         }
         for (_, tile) in self.tiles.range_mut(first..end) {
             if tile.end.is_before(&start.edge()) {
@@ -398,6 +405,45 @@ impl<K: LeafKind + Clone> Tiles<K> {
         }
         self.tiles.extend(parts);
         self.hand == TilePlace::default()
+    }
+
+    /// Where the last tile begins that begins before a place or there; without one the place.
+    fn reaching(&self, place: &TilePlace) -> TilePlace {
+        let before = self.tiles.range(..=place).next_back();
+        before.map_or(place, |(at, _)| at).clone()
+    }
+
+    /// Lets items leave memory before elements are edited in the tile at `next`: those of the tile in which
+    /// elements were edited last. Elements that follow each other are mostly in one tile, so that leaves only
+    /// when it has become large. Returns whether it was that.
+    fn leave_edited(&mut self, next: &TilePlace, store: &mut dyn TileStore) -> bool {
+        let usual = EDITED_LEAVES * self.whole.leaf_max;
+        let mut most = match self.edited.take() {
+            Some(edited) if edited.at == *next => edited.most,
+            before => {
+                if let Some(before) = before {
+                    self.leave_at(&before.at, store);
+                }
+                usual
+            }
+        };
+        let is_large = self.bytes_at(next) > most;
+        if is_large {
+            self.leave_at(next, store);
+            // If the disk has taken nothing, it is tried again only after much has come.
+            most = usual.max(2 * self.bytes_at(next));
+        }
+        let at = next.clone();
+        self.edited = Some(Edited { at, most });
+        is_large
+    }
+
+    /// Bytes of memory of the items of the tile at a place, if they have changed.
+    fn bytes_at(&self, place: &TilePlace) -> usize {
+        match self.tiles.get(place).map(|tile| &tile.items) {
+            Some(TileItems::Tree(tree)) => tree.bytes(),
+            _ => 0,
+        }
     }
 
     /// Lets the items of the tile leave memory that begins at a place.
