@@ -3,7 +3,6 @@
 mod built;
 mod expiry;
 mod hashes;
-mod scans;
 mod sorted;
 mod writing;
 

@@ -209,14 +209,14 @@ pub(crate) const PACK_IDLE_MS: i64 = 250;
 pub(crate) const EVICT_SLICE: usize = 64;
 pub(crate) const EVICT_SLICE_SHARE: usize = 32;
 
-/// Passes over all shards in which no value could leave memory, after which it is taken for granted that none
-/// can.
+/// Passes over all shards in vain, after which no value is taken to be able to leave memory.
 pub(crate) const BARREN_PASSES: usize = 4;
 
-/// Milliseconds without any offloaded value after which a write is refused. A short shortage, such as that of
-/// background work, is over within the first. Evidence older than the second does not count.
-pub(crate) const BARREN_MS: i64 = 1000;
+/// Milliseconds without any offloaded value after which a write is refused: a short shortage is over by then;
+/// after which older evidence does not count; and after which a worker that refuses writes searches again.
+pub(crate) const BARREN_MS: i64 = 750;
 pub(crate) const BARREN_STALE_MS: i64 = 250;
+pub(crate) const BARREN_REST_MS: i64 = 100;
 
 /// Attempts of a worker to make room for unsent replies.
 pub(crate) const ROOM_TRIES: usize = 4;

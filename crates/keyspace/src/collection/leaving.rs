@@ -54,6 +54,11 @@ impl Collection {
         each!(Collection, self, tree => tree.next_leaving(looks))
     }
 
+    /// Whether [`Collection::next_leaving`] may find a leaf. See [`Tree::may_have_leaving`].
+    pub fn may_have_leaving(&self) -> bool {
+        each!(Collection, self, tree => tree.may_have_leaving())
+    }
+
     /// Lets the items of a leaf leave memory. See [`Tree::chill`].
     pub fn chill(&mut self, place: &LeafPlace, record: Base) -> bool {
         each!(Collection, self, tree => tree.chill(place, record))

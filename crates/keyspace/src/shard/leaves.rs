@@ -14,8 +14,8 @@ use crate::collection::tree::Leaving;
 /// Leaves that go, or are written, in one look at a tree.
 pub(super) const LEAVES_AT_ONCE: usize = 32;
 
-/// Leaves that are looked at for those that go.
-const LOOKS: usize = 1024;
+/// Leaves that are looked at for those that go, under one lock of the shard, in all its trees together.
+pub(super) const LOOKS: usize = 1024;
 
 /// What is to happen with a value, or a leaf, that is the next to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +36,12 @@ impl EntryMut<'_, '_> {
     }
 
     /// Lets up to `most` leaves of a tree leave memory. Of each that is the next to go `decide` says what
-    /// happens; it may write the leaf. Returns how many went, and whether some wait: to be written, or for
-    /// the hand to come to them.
+    /// happens; it may write the leaf. The leaves that are looked at are taken from `looks`. Returns how many
+    /// went, and whether some wait: to be written, or for the hand to come to them.
     pub(super) fn offload_leaves(
         &mut self,
         most: usize,
+        looks: &mut usize,
         decide: &mut impl FnMut(&mut EntryMut<'_, '_>, Option<&Leaving>) -> Offloading,
     ) -> (usize, bool) {
         let entry = self.entry();
@@ -49,9 +50,9 @@ impl EntryMut<'_, '_> {
             return (0, false);
         }
         let before = tree.bytes();
-        let (mut gone, mut waiting, mut looks) = (0, None, LOOKS);
+        let (mut gone, mut waiting) = (0, None);
         for _ in 0..most {
-            let Some(leaving) = entry.tree_mut().next_leaving(&mut looks) else {
+            let Some(leaving) = entry.tree_mut().next_leaving(looks) else {
                 break;
             };
             match (decide(self, Some(&leaving)), leaving.record) {
@@ -65,7 +66,9 @@ impl EntryMut<'_, '_> {
             }
         }
         let tree = entry.tree_mut();
-        let waits = waiting.is_some() || looks == 0 && tree.has_warm_leaves();
+        // Where no leaf may leave nothing waits: else nobody would find out that memory is full.
+        let has_more = *looks == 0 && tree.may_have_leaving();
+        let waits = waiting.is_some() || has_more;
         if let Some(first) = waiting {
             tree.look_again(first);
         }

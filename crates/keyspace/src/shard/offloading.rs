@@ -20,7 +20,7 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use super::guard::Guard;
-use super::leaves::{LEAVES_AT_ONCE, Offloading};
+use super::leaves::{LEAVES_AT_ONCE, LOOKS, Offloading};
 use super::view::EntryMut;
 use crate::collection::tree::Leaving;
 use crate::entry::{INLINE_VALUE_MAX, LogAddress, NewValue};
@@ -66,9 +66,9 @@ impl Guard<'_> {
             return (0, true);
         }
         self.prepare_eviction();
-        let (mut gone, mut stayed, mut missed) = (0, 0, 0);
+        let (mut gone, mut stayed, mut missed, mut looks) = (0, 0, 0, LOOKS);
         for _ in 0..most * TRIES {
-            if gone >= most || self.cell.len() == self.cell.cold().0 {
+            if gone >= most || looks == 0 || self.cell.len() == self.cell.cold().0 {
                 break;
             }
             let of = if stayed < STAYING {
@@ -91,7 +91,7 @@ impl Guard<'_> {
                 hash,
             };
             if entry.is_tree() {
-                let (left, waits) = entry.offload_leaves(LEAVES_AT_ONCE, &mut decide);
+                let (left, waits) = entry.offload_leaves(LEAVES_AT_ONCE, &mut looks, &mut decide);
                 gone += left;
                 if waits {
                     return (gone, true);

@@ -92,6 +92,8 @@ pub(crate) struct WorkerStats {
     pub(crate) evicted: Counter,
     /// Values offloaded to the log.
     pub(crate) offloaded: Counter,
+    /// How often a shard was searched for values to offload.
+    pub(crate) offload_searches: Counter,
     by_command: Box<[CommandStats]>,
 }
 
@@ -144,6 +146,7 @@ impl WorkerStats {
             client_bytes: Counter::default(),
             evicted: Counter::default(),
             offloaded: Counter::default(),
+            offload_searches: Counter::default(),
             by_command: (0..commands).map(|_| CommandStats::default()).collect(),
         }
     }
@@ -190,6 +193,7 @@ impl WorkerStats {
             &self.expiry_cut_short,
             &self.evicted,
             &self.offloaded,
+            &self.offload_searches,
         ] {
             counter.set(0);
         }

@@ -155,6 +155,7 @@ impl Store<'_> {
         let mut guard = database.try_lock_shard(shard, self.now)?;
         let (gone, waits) = guard.offload(most, |entry, leaf| journal.offloads(entry, leaf));
         self.stats.offloaded.add(gone as u64);
+        self.stats.offload_searches.add(1);
         for _ in 0..EVICT_PACKS {
             if !guard.pack(PACK_SHARE) {
                 break;

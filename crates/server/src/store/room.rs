@@ -36,6 +36,9 @@ pub(crate) fn make_room(server: &Values, store: &Store<'_>, worker: usize, need:
     if is_enough_soon(budget, store, need) {
         return Room::Later;
     }
+    if matches!(relief, Relief::Offload) && evictor.rests(store.now) {
+        return Room::No;
+    }
     let (began, limit_ns) = (sys::clock::ticks(), time_limit_ns(server));
     // After a failed attempt the next request does not try again at once: hundreds of attempts in one turn
     // take too long.
@@ -44,7 +47,8 @@ pub(crate) fn make_room(server: &Values, store: &Store<'_>, worker: usize, need:
         return Room::Later;
     }
     // Among many keys whose values are too small to go, those that may are not found at once.
-    let shards = store.keyspace.databases() * store.keyspace.shards() * BARREN_PASSES;
+    let pass = store.keyspace.databases() * store.keyspace.shards();
+    let shards = pass * BARREN_PASSES;
     // To find out that no value may go takes longer than one command may.
     let mut barren = match relief {
         Relief::Evict(_) => 0,
@@ -71,15 +75,35 @@ pub(crate) fn make_room(server: &Values, store: &Store<'_>, worker: usize, need:
         }
         let spent = sys::clock::ticks().saturating_sub(began);
         evictor.spent.store(spent_before + spent, Relaxed);
-        if sys::clock::ticks_to_ns(spent) > limit_ns || is_enough_soon(budget, store, need) {
+        if is_enough_soon(budget, store, need) {
             return Room::Later;
         }
+        if sys::clock::ticks_to_ns(spent) > limit_ns {
+            return match relief {
+                Relief::Evict(_) => Room::Later,
+                Relief::Offload => found_nothing(evictor, store.now, barren, pass),
+            };
+        }
     }
-    let has_more = match relief {
-        Relief::Evict(policy) => has_candidates(store, policy),
-        Relief::Offload => !evictor.is_barren_for_long(store.now),
-    };
-    if has_more { Room::Later } else { Room::No }
+    match relief {
+        Relief::Evict(policy) if has_candidates(store, policy) => Room::Later,
+        Relief::Evict(_) => Room::No,
+        Relief::Offload => found_nothing(evictor, store.now, barren, pass),
+    }
+}
+
+/// What a command gets when a search has ended behind `barren` shards in a row without a value that can
+/// leave memory: it is refused if there was none for long, in as many passes over all shards as that takes.
+/// The next commands are refused without a search then.
+fn found_nothing(evictor: &Evictor, now: i64, barren: usize, pass: usize) -> Room {
+    let known = pass * (BARREN_PASSES - 1);
+    if barren <= known || !evictor.is_barren_for_long(now) {
+        return Room::Later;
+    }
+    // The next search is the last pass once more.
+    evictor.set_barren(known, now);
+    evictor.rest(now);
+    Room::No
 }
 
 /// Way to free memory.

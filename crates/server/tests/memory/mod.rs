@@ -5,6 +5,7 @@ use crate::support;
 mod churn;
 mod container;
 mod figures;
+mod full;
 mod kept;
 mod large;
 mod watch;

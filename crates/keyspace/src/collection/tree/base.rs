@@ -47,6 +47,8 @@ pub struct Tree<K> {
     cold_bytes: u64,
     /// Where the next leaf to leave memory is looked for.
     pub(super) hand: LeafPlace,
+    /// How often the hand has come to the end since it last found a leaf.
+    pub(super) barren_laps: u8,
     /// When items expire, and where they are; none as long as no item does.
     pub(super) deadlines: Option<Box<Deadlines>>,
     /// Nodes are born in this version; clones are of earlier ones.
@@ -74,6 +76,7 @@ impl<K: LeafKind> Tree<K> {
             cold: 0,
             cold_bytes: 0,
             hand: LeafPlace::default(),
+            barren_laps: 0,
             deadlines: None,
             version: FIRST_VERSION,
             clones: None,

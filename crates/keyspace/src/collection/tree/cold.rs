@@ -29,12 +29,15 @@
 
 use super::base::Tree;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
-use crate::collection::cursor::{cursor_of, first_of};
 use crate::collection::kind::{Edge, LeafKind, LeafPlace};
 use crate::collection::log::leaf::LeafRecord;
 use crate::collection::node::{Base, Child, Node};
 use crate::collection::run::{Damage, EXPIRING, Item};
 use crate::collection::view::LeafRef;
+
+/// Laps without a leaf that may leave memory, after which there is taken to be none. The first may have begun
+/// in the middle, and the second passes leaves that were used before it.
+const BARREN_LAPS: u8 = 3;
 
 /// A leaf that may leave memory.
 #[derive(Clone, Debug)]
@@ -76,14 +79,11 @@ impl<K: LeafKind> Tree<K> {
     /// The records of the leaves that are cold among those that a scan of `count` items from a cursor on
     /// shows ([`crate::ItemsRef::scan`]).
     pub fn cold_records_of_scan(&self, cursor: u64, count: usize) -> Vec<Base> {
-        let Some(first) = first_of(cursor) else {
-            return Vec::new();
-        };
-        let from = Edge::before(u128::from(first) << 64);
+        let from = Edge::before(u128::from(cursor) << 64);
         let (mut shown, mut before) = (0, cursor);
         let mut records = Vec::new();
         for leaf in self.view().leaves(&from) {
-            let next = cursor_of((leaf.order >> 64) as u64);
+            let next = (leaf.order >> 64) as u64;
             if shown >= count.max(1) as u64 && next > before {
                 break;
             }
@@ -99,6 +99,8 @@ impl<K: LeafKind> Tree<K> {
 
     /// The leaf that is the next to leave memory, of the next `looks` at which the hand looks. Those that it
     /// has looked at are taken from `looks`.
+    ///
+    /// Of a tree without such a leaf the hand knows after a few laps ([`Tree::may_have_leaving`]).
     pub fn next_leaving(&mut self, looks: &mut usize) -> Option<Leaving> {
         let from = std::mem::take(&mut self.hand);
         let mut leaves = self.view().leaves(&from.edge()).peekable();
@@ -113,8 +115,21 @@ impl<K: LeafKind> Tree<K> {
             }
         }
         let next = leaves.peek().map(|next| LeafPlace::of(next.start()));
+        let is_at_end = next.is_none();
         self.hand = next.unwrap_or_default();
+        // Leaves that a clone sees may leave when it is gone.
+        if found.is_some() || self.is_shared_at_all() {
+            self.barren_laps = 0;
+        } else if is_at_end {
+            self.barren_laps = self.barren_laps.saturating_add(1);
+        }
         found
+    }
+
+    /// Whether the hand of [`Tree::next_leaving`] may find a leaf where it has not looked yet: not after laps
+    /// over all leaves in which it found none.
+    pub fn may_have_leaving(&self) -> bool {
+        self.barren_laps < BARREN_LAPS
     }
 
     /// All leaves that may leave memory, however lately they were used.

@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::num::NonZeroU64;
 
 use super::*;
+use crate::collection::cell::Cell;
+use crate::collection::run::Item;
 use crate::entry::cold::ColdValue;
 use crate::entry::overwritten::Overwritten;
 use crate::evict::FRESH;
 use crate::shard::New;
+use crate::shard::fields::{EMPTY_HASH, HASH};
 use crate::{
     Access, COLD_MIN_BYTES, Database, Encoding, Expiry, Form, Key, Keyspace, Options, RecordValue,
     Records,
@@ -362,4 +365,42 @@ fn what_is_asked_for_twice_is_known_and_not_fresh_when_it_comes_back() {
         }
     }
     guard.verify();
+}
+
+/// Sets fields of a hash, which expire or do not.
+fn set_fields(entry: &mut EntryMut<'_, '_>, fields: usize, expiry: Option<u64>) {
+    for number in 0..fields {
+        let (name, value) = (format!("field:{number}"), format!("value:{number}"));
+        let item = Item::pair(Cell::of(name.as_bytes()), Cell::of(value.as_bytes()));
+        entry.set_item(&item.with_expiry(expiry));
+    }
+}
+
+/// Where none of more leaves than one search looks at may leave, a few searches are enough to say so. When
+/// they may leave, they are found.
+#[test]
+fn a_tree_whose_leaves_all_expire_is_not_waited_for() {
+    const FIELDS: usize = 100_000;
+    const SEARCHES: usize = 20;
+    let keyspace = keyspace();
+    let mut turn = keyspace.turns().register();
+    turn.enter();
+    let database = keyspace.database(&turn, 0);
+    let key = database.key(b"hash");
+    let mut guard = database.lock(key.hash, 0);
+    guard.write(key, New::bytes(&EMPTY_HASH).of(HASH), |_, _| {
+        Some(address(1))
+    });
+    let mut entry = guard.find(key).expect("it was set");
+    set_fields(&mut entry, FIELDS, Some(1_000_000));
+    let tree = entry.tree().expect("it is large");
+    tree.logged().expect(7, 0);
+    assert!(tree.all_leaving().is_empty());
+    let nothing = |guard: &mut Guard<'_>| guard.offload(8, |_, _| Offloading::Waits) == (0, false);
+    let found = (0..SEARCHES).position(|_| nothing(&mut guard));
+    assert!(found.is_some_and(|searches| searches > 0), "{found:?}");
+    assert!((0..SEARCHES).all(|_| nothing(&mut guard)));
+    let mut entry = guard.find(key).expect("it is there");
+    set_fields(&mut entry, FIELDS, None);
+    assert!((0..SEARCHES).any(|_| !nothing(&mut guard)));
 }

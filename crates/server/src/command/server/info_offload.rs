@@ -24,6 +24,8 @@ pub(super) fn offload(report: &mut Report, view: &Overview<'_>) {
     report.field("cold_leaves", server.offload.leaves.count());
     report.field("cold_leaf_bytes", server.offload.leaves.bytes());
     report.field("offloaded_values", server.sum(|stats| &stats.offloaded));
+    let searches = server.sum(|stats| &stats.offload_searches);
+    report.field("offload_searches", searches);
     report.field("disk_reads", reads);
     report.field("disk_read_bytes", reading.bytes.load(Relaxed));
     report.field("disk_read_usec", reading.took_us());

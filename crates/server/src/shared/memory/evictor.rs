@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use super::Budget;
-use crate::limits::{BARREN_MS, BARREN_STALE_MS};
+use crate::limits::{BARREN_MS, BARREN_REST_MS, BARREN_STALE_MS};
 use crate::shared::Shared;
 
 /// Result of an attempt to make room.
@@ -18,6 +18,14 @@ pub(crate) enum Room {
 }
 
 /// State of one worker's evictions. Only that worker writes it.
+///
+/// A search for values that can leave memory goes from shard to shard:
+///
+/// ```text
+///  searching  -- no value in any shard, for BARREN_MS -->  resting: writes are refused without a search
+///  resting    -- BARREN_REST_MS are over -->               searching all shards once more
+///  resting    -- a value came back beyond the limit -->    searching
+/// ```
 #[derive(Default)]
 pub(crate) struct Evictor {
     /// Next shard to evict from, counted over all databases.
@@ -29,6 +37,8 @@ pub(crate) struct Evictor {
     barren: AtomicUsize,
     barren_since: AtomicI64,
     looked: AtomicI64,
+    /// Time (Unix ms) of the last search that ended with a refusal; 0 if values have come back since.
+    refused: AtomicI64,
     /// Bytes that the worker has claimed.
     claim: AtomicI64,
     /// Whether a command of this turn was allowed to exceed the limit.
@@ -64,6 +74,8 @@ impl Evictor {
 
     /// Whether a command may exceed the limit: true once in a turn.
     pub(crate) fn makes_exception(&self) -> bool {
+        // What comes back for it can leave again.
+        self.refused.store(0, Relaxed);
         !self.has_made_exception.swap(true, Relaxed)
     }
 
@@ -94,6 +106,16 @@ impl Evictor {
         // The clock may have been set back.
         !(0..BARREN_MS).contains(&(now - self.barren_since.load(Relaxed)))
     }
+
+    /// A search has ended with a refusal.
+    pub(crate) fn rest(&self, now: i64) {
+        self.refused.store(now, Relaxed);
+    }
+
+    /// Whether a search would be in vain, because one was a moment ago.
+    pub(crate) fn rests(&self, now: i64) -> bool {
+        (0..BARREN_REST_MS).contains(&(now - self.refused.load(Relaxed)))
+    }
 }
 
 impl Shared {
@@ -104,5 +126,37 @@ impl Shared {
         evictor.release(&self.memory);
         evictor.has_made_exception.store(false, Relaxed);
         evictor.begin_turn();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of all requests of a second few search, whatever their number.
+    #[test]
+    fn a_search_in_vain_is_not_repeated_at_once() {
+        const REQUESTS: i64 = 100_000;
+        let (evictor, mut searches) = (Evictor::default(), 0);
+        assert!(!evictor.rests(1_000_000));
+        for request in 0..REQUESTS {
+            let now = 5_000_000 + request * 1000 / REQUESTS;
+            if !evictor.rests(now) {
+                searches += 1;
+                evictor.rest(now);
+            }
+        }
+        assert_eq!(searches, 1000 / BARREN_REST_MS);
+        // The clock was set back.
+        assert!(!evictor.rests(1_000_000));
+    }
+
+    #[test]
+    fn what_came_back_beyond_the_limit_ends_the_rest() {
+        let evictor = Evictor::default();
+        evictor.rest(5_000_000);
+        assert!(evictor.rests(5_000_001));
+        assert!(evictor.makes_exception());
+        assert!(!evictor.rests(5_000_001));
     }
 }

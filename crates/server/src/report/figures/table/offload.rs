@@ -16,6 +16,8 @@ pub(super) const OFFLOAD: &[Figure] = &[
     gauge("ferrite_database_cold_bytes", "Bytes of these values, by database.",
         |view, samples| by_database(view, samples, |one| one.cold_bytes)).by(&["db"]),
     counter_in("offloaded_values", "ferrite_offloaded_values_total", "How often a value has left memory."),
+    counter_in("offload_searches", "ferrite_offload_searches_total",
+        "How often a part of the keys was searched for values that can leave memory."),
     counter_in("disk_reads", "ferrite_disk_reads_total", "Values that were read from the log."),
     counter_in("disk_reads_from_page_cache", "ferrite_disk_reads_from_page_cache_total",
         "How many of these the page cache had."),
