@@ -37,6 +37,7 @@ mod turn;
 pub use collection::items::{AllItems, AnyItems, HashRef, ItemsRef, ListRef, SetRef};
 pub use collection::kind::LeafPlace;
 pub use collection::sorted_ref::{Bound, SortedRef};
+pub use collection::sorted_scan::ScanStep;
 pub use collection::thawed::{Thawed, ThawedLeaf};
 pub use database::{Database, Locked, Position};
 pub use entry::cold::{COLD_MIN_BYTES, ColdValue};

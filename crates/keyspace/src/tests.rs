@@ -3,6 +3,7 @@
 mod built;
 mod expiry;
 mod hashes;
+mod scans;
 mod sorted;
 mod writing;
 

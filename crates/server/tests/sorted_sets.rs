@@ -103,6 +103,62 @@ fn a_scan_shows_members_whose_scores_change() {
     assert!((0..COUNT).all(|number| seen.contains(&member(number))));
 }
 
+/// A page of a scan: its cursor, and what is on it.
+fn page(reply: Value) -> (u64, Vec<String>) {
+    let Value::Array(page) = reply else {
+        panic!("no page: {reply:?}");
+    };
+    let cursor = page[0].text().parse().expect("a cursor");
+    assert!(cursor < 1 << 48, "a client may keep it as a double");
+    (cursor, items(page[1].clone()))
+}
+
+/// Members that share a score are shown a few at a time, all of them, also while some are moved and the
+/// server starts again.
+#[test]
+fn a_scan_of_one_score_costs_by_its_count() {
+    const COUNT: usize = 20_000;
+    let mut server = Server::start(LOGGED, &[]);
+    let mut client = server.client();
+    let fill = |client: &mut Client| {
+        for first in (0..COUNT).step_by(10_000) {
+            let mut words = vec!["ZADD".to_string(), "set".to_string()];
+            words.extend((first..first + 10_000).flat_map(|at| ["1".to_string(), member(at)]));
+            client.call(&words).expect("a reply");
+        }
+    };
+    fill(&mut client);
+    let (mut seen, mut cursor, mut calls) = (BTreeSet::new(), 0, 0);
+    loop {
+        let (next, shown) = page(client.ask(&format!("ZSCAN set {cursor}")));
+        assert!(shown.len() <= 200, "{} of 10 members", shown.len() / 2);
+        seen.extend(shown.into_iter().step_by(2));
+        (cursor, calls) = (next, calls + 1);
+        if cursor == 0 {
+            break;
+        }
+        // To before all others, over the place of the scan; or on from there.
+        let moved = member((calls * 7919) % COUNT);
+        client.ask(&format!("ZADD set {} {moved}", [0, 1, 2][calls % 3]));
+        if calls == 100 {
+            server.start_again(LOGGED, Signal::KILL, &[]);
+            client = server.client();
+        }
+    }
+    assert!((0..COUNT).all(|number| seen.contains(&member(number))));
+    // In a transaction, and as one page.
+    client.ask("MULTI");
+    client.ask("ZSCAN set 0 COUNT 100");
+    let replies = client.ask("EXEC");
+    let Value::Array(replies) = replies else {
+        panic!("{replies:?}");
+    };
+    let (next, shown) = page(replies[0].clone());
+    assert!(next != 0 && (200..2000).contains(&shown.len()));
+    let (next, shown) = page(client.ask("ZSCAN set 0 MATCH *1 COUNT 1000000"));
+    assert_eq!((next, shown.len()), (0, COUNT / 10 * 2));
+}
+
 /// What OBJECT ENCODING says of each sorted set.
 fn encodings(client: &mut Client) -> Vec<String> {
     let names = ["few", "was-many", "many", "long"];

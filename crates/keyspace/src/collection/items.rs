@@ -2,6 +2,7 @@
 
 use super::any::{Held, Moment};
 use super::cell::Cell;
+use super::cursor::{cursor_of, first_of};
 use super::kind::{Edge, Elements, Fields, LeafPlace, Members, Scores};
 use super::node::Base;
 use super::run::{Damage, Item, Items, Run};
@@ -233,9 +234,9 @@ impl<'e, K: Held> ItemsRef<'e, K> {
     /// to go on with, 0 at the end.
     ///
     /// An item that exists during the whole scan is shown at least once, whatever else changes between calls.
-    /// A run is shown as a whole. Of a tree whole leaves are shown: the cursor is the high half of the order
-    /// key at which the next leaf begins, so splits and merges of leaves do not affect it. Items of the leaf
-    /// before with the same half are shown again.
+    /// A run is shown as a whole. Of a tree whole leaves are shown: the cursor is that of the order key at
+    /// which the next leaf begins ([`super::cursor`]), so splits and merges of leaves do not affect it. Items
+    /// of the leaf before with the same cursor are shown again.
     pub fn scan(self, cursor: u64, count: usize, mut visit: impl FnMut(Item<'e>)) -> u64 {
         let tree = match self {
             ItemsRef::Run(run) => {
@@ -244,10 +245,13 @@ impl<'e, K: Held> ItemsRef<'e, K> {
             }
             ItemsRef::Tree(tree) => tree,
         };
-        let from = Edge::before(u128::from(cursor) << 64);
+        let Some(first) = first_of(cursor) else {
+            return 0;
+        };
+        let from = Edge::before(u128::from(first) << 64);
         let mut shown = 0;
         for leaf in tree.leaves(&from) {
-            let next = (leaf.order >> 64) as u64;
+            let next = cursor_of((leaf.order >> 64) as u64);
             if shown >= count.max(1) && next > cursor {
                 return next;
             }

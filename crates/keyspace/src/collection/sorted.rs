@@ -11,6 +11,7 @@ use super::kind::{Edge, LeafPlace, Scores, hash};
 use super::log::leaf::LeafRecord;
 use super::node::Base;
 use super::run::{Damage, Item};
+use super::scans::Scans;
 use super::score_table::{ScoreTable, plain, spread};
 use super::tree::{Leaving, Put, Tree};
 use crate::hash::Seed;
@@ -21,6 +22,8 @@ pub struct SortedSet {
     pub(super) seed: Seed,
     tree: Tree<Scores>,
     pub(super) scores: ScoreTable,
+    /// Where scans are, if some run in the order of the tree.
+    pub(super) scans: Option<Box<Scans>>,
 }
 
 /// The tree, to be read.
@@ -66,7 +69,12 @@ impl Scored {
     /// The sorted set of these scores and the tree that has their items.
     pub(super) fn with(self, tree: Tree<Scores>) -> SortedSet {
         let Scored { seed, scores } = self;
-        SortedSet { seed, tree, scores }
+        SortedSet {
+            seed,
+            tree,
+            scores,
+            scans: None,
+        }
     }
 }
 
@@ -77,6 +85,7 @@ impl SortedSet {
             seed,
             tree: Tree::new(Scores, leaf_max),
             scores: ScoreTable::new(),
+            scans: None,
         }
     }
 
@@ -140,11 +149,29 @@ impl SortedSet {
             Some((score, (path, index))) => {
                 if score != after {
                     self.scores.change(hash, plain(score), plain(after));
+                    if after < score && self.scans.is_some() {
+                        self.tell_scans(member, score, after);
+                    }
                 }
                 self.tree.move_item(path, index, &item);
             }
         }
         Some((before, after))
+    }
+
+    /// Tells the scans that run that a member gets a lower score.
+    #[cold]
+    fn tell_scans(&mut self, member: Cell<'_>, from: f64, to: f64) {
+        if let Some(scans) = &mut self.scans {
+            scans.note_move(member, (from, to), self.tree.bytes());
+        }
+        self.scans.take_if(|scans| scans.is_empty());
+    }
+
+    /// Whether it keeps places of scans.
+    #[cfg(test)]
+    pub(crate) fn has_scans(&self) -> bool {
+        self.scans.is_some()
     }
 
     /// Removes a member; whether it was there.
@@ -175,7 +202,9 @@ impl SortedSet {
 
     /// Bytes of memory, without what only moments need.
     pub fn bytes(&self) -> usize {
-        size_of::<SortedSet>() - size_of::<Tree<Scores>>() + self.tree.bytes() + self.scores.bytes()
+        let scans = self.scans.as_ref().map_or(0, |scans| scans.bytes());
+        let own = size_of::<SortedSet>() - size_of::<Tree<Scores>>();
+        own + self.tree.bytes() + self.scores.bytes() + scans
     }
 
     /// This moment of the tree, in O(1).
@@ -261,6 +290,7 @@ impl SortedSet {
     pub fn verify(&self) {
         self.tree.verify();
         self.scores.verify();
+        self.scans.iter().for_each(|scans| scans.verify());
         assert_eq!(self.scores.len(), self.tree.count());
         for leaf in self.tree.view().leaves(&Edge::default()) {
             if leaf.is_cold() {
@@ -272,62 +302,6 @@ impl SortedSet {
             }
         }
     }
-
-    /// Shows the members of some hashes, about `count` of them; a scan begins at cursor 0. Returns the cursor
-    /// to go on with, 0 at the end. A member that exists during the whole scan is shown at least once,
-    /// whatever happens to its score.
-    ///
-    /// Members that share a score are found by a walk over all that do. So more are shown at once where a
-    /// score is that of many: at least one for each `WALK` at which a call looks.
-    pub(super) fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(Item<'_>)) -> u64 {
-        const WALK: u64 = 64;
-        let Ok(mut from) = u32::try_from(cursor) else {
-            return 0;
-        };
-        let mut wanted: Vec<(f64, u32)> = Vec::new();
-        let mut least = count.max(1);
-        let next = loop {
-            let next = self
-                .scores
-                .entries_from(from, &mut |hash, score| wanted.push((score, hash)));
-            let Ok(after) = u32::try_from(next) else {
-                break 0;
-            };
-            if wanted.len() >= least {
-                let walk = self.walk_of(&wanted);
-                least = usize::try_from(walk / WALK).unwrap_or(usize::MAX);
-                if wanted.len() >= least {
-                    break next;
-                }
-            }
-            from = after;
-        };
-        wanted.sort_unstable_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
-        let view = self.tree.view();
-        for same in wanted.chunk_by(|one, other| one.0 == other.0) {
-            let (from, to) = score_edges(same[0].0);
-            for item in view.range(from, to) {
-                let hash = self.hash(item.name);
-                if same.binary_search_by_key(&hash, |&(_, hash)| hash).is_ok() {
-                    visit(item);
-                }
-            }
-        }
-        next
-    }
-
-    /// How many members have the scores of these entries.
-    fn walk_of(&self, wanted: &[(f64, u32)]) -> u64 {
-        let mut scores: Vec<f64> = wanted.iter().map(|&(score, _)| score).collect();
-        scores.sort_unstable_by(f64::total_cmp);
-        scores.dedup();
-        let view = self.tree.view();
-        let counts = scores.into_iter().map(|score| {
-            let (from, to) = score_edges(score);
-            view.count_before(&to) - view.count_before(&from)
-        });
-        counts.sum()
-    }
 }
 
 /// Where the members of a score begin, and where they end.
@@ -336,6 +310,6 @@ pub(super) fn score_edges<'e>(score: f64) -> (Edge<'e>, Edge<'e>) {
     (Edge::before(order << 64), Edge::before((order + 1) << 64))
 }
 
-fn hash_of(seed: &Seed, member: Cell<'_>) -> u32 {
+pub(super) fn hash_of(seed: &Seed, member: Cell<'_>) -> u32 {
     spread((hash(seed, member) >> 32) as u32)
 }

@@ -116,18 +116,6 @@ impl<'e> SortedRef<'e> {
             SortedRef::Tree(tree) => tree.view().cold_covering(edge),
         })
     }
-
-    /// Shows the next members of a scan, about `count` of them, as [`ItemsRef::scan`]. A scan goes in the
-    /// order of hashes, so that a change of scores does not hide a member.
-    pub fn scan(self, cursor: u64, count: usize, mut visit: impl FnMut(Item<'_>)) -> u64 {
-        match self {
-            SortedRef::Run(run) => {
-                run.iter().for_each(visit);
-                0
-            }
-            SortedRef::Tree(tree) => tree.scan(cursor, count, &mut visit),
-        }
-    }
 }
 
 impl<'e> ItemsRef<'e, Scores> {

@@ -285,6 +285,11 @@ impl<'t, K: LeafKind> View<'t, K> {
         before(&path) + inside as u64
     }
 
+    /// How many items are in the leaves before the one that covers an edge. That leaf may be cold.
+    pub(super) fn items_before_leaf(&self, edge: &Edge<'_>) -> u64 {
+        before(&self.seek(edge))
+    }
+
     /// Whether an item is before an edge.
     pub(crate) fn is_before(&self, item: &Item<'_>, edge: &Edge<'_>) -> bool {
         self.kind.is_before(item, edge)

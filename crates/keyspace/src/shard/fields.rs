@@ -19,6 +19,7 @@ use crate::collection::kind::{Fields, LeafKind, Members, Scores};
 use crate::collection::run::{BARE, EXPIRING, Item, Run, RunMut};
 use crate::collection::sorted::scored;
 use crate::collection::sorted_ref::SortedRef;
+use crate::collection::sorted_scan::ScanStep;
 use crate::collection::tree::{Decide, Put};
 use crate::entry::{Entry, Form, Kind, NewValue, Stored, Type};
 use crate::hash::Seed;
@@ -320,6 +321,25 @@ impl EntryMut<'_, '_> {
             Collection::SortedSet(set) => set.change(member, decide),
             _ => unreachable!("it is a sorted set"),
         })
+    }
+
+    /// What a call of a scan of a sorted set shows: see [`crate::collection::sorted_scan`].
+    ///
+    /// # Panics
+    /// As [`EntryMut::change_score`].
+    pub fn begin_scan(&mut self, cursor: u64, count: usize, fresh: u64) -> ScanStep {
+        let entry = self.entry();
+        if !entry.is_tree() {
+            return ScanStep::whole();
+        }
+        let tree = entry.tree_mut();
+        let before = tree.bytes();
+        let Collection::SortedSet(set) = tree else {
+            unreachable!("it is a sorted set")
+        };
+        let step = set.begin_scan(cursor, count, fresh);
+        self.guard.add_bytes(tree.bytes().wrapping_sub(before));
+        step
     }
 
     /// Removes a member of a sorted set that has this score; whether it was there.

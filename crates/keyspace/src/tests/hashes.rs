@@ -1,7 +1,7 @@
 //! Hashes and sets beside maps, under all that happens to keys: edits, other names, copies, expiry,
 //! snapshots, packing.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::collection::any::Held;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
@@ -17,7 +17,7 @@ use crate::{
 type Fields = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 type Model = HashMap<Vec<u8>, (Fields, Option<i64>)>;
 
-fn keyspace(small_bytes: usize) -> Keyspace {
+pub(super) fn keyspace(small_bytes: usize) -> Keyspace {
     let keyspace = Keyspace::new(&Options {
         databases: 1,
         workers: 1,
@@ -30,7 +30,7 @@ fn keyspace(small_bytes: usize) -> Keyspace {
     keyspace
 }
 
-fn text(cell: Cell<'_>) -> Vec<u8> {
+pub(super) fn text(cell: Cell<'_>) -> Vec<u8> {
     cell.text(&mut [0; DECIMAL_MAX]).to_vec()
 }
 
@@ -48,14 +48,14 @@ fn fields<K: Held>(items: ItemsRef<'_, K>) -> Fields {
     all
 }
 
-fn item<'a>(kind: Kind, field: &'a [u8], value: &'a [u8]) -> Item<'a> {
+pub(super) fn item<'a>(kind: Kind, field: &'a [u8], value: &'a [u8]) -> Item<'a> {
     match kind {
         Kind::Set => Item::single(Cell::of(field)),
         _ => Item::pair(Cell::of(field), Cell::of(value)),
     }
 }
 
-fn empty(kind: Kind) -> New<'static> {
+pub(super) fn empty(kind: Kind) -> New<'static> {
     match kind {
         Kind::Set => New::bytes(&EMPTY_SET).of(SET),
         _ => New::bytes(&EMPTY_HASH).of(HASH),
@@ -447,94 +447,6 @@ fn random_edits_of(kind: Kind) {
         drop(reading);
         assert!(read > 0, "no snapshot of trees was read to its end");
         Bench::verify(keyspace.database(&turn, 0));
-        turn.leave();
-    }
-}
-
-/// Shows the next items of a scan.
-fn scan(entry: &EntryMut<'_, '_>, cursor: u64, count: usize, visit: impl FnMut(Item<'_>)) -> u64 {
-    match entry.kind() {
-        Kind::Set => entry.set_members().scan(cursor, count, visit),
-        _ => entry.hash_fields().scan(cursor, count, visit),
-    }
-}
-
-/// Scans a collection to its end, with edits of other items between the calls.
-fn scan_beside_edits(
-    random: &mut fastrand::Rng,
-    database: &Database,
-    kept: u32,
-    name: impl Fn(u32) -> Vec<u8>,
-) {
-    let (key, mut cursor, mut found) = (database.key(b"h"), 0, HashSet::new());
-    loop {
-        let mut guard = database.lock(key.hash, 0);
-        let mut entry = guard.find(key).expect("it is there");
-        let count = random.usize(..60);
-        let mut shown = 0;
-        let at = cursor;
-        cursor = scan(&entry, cursor, count, |item| {
-            found.insert(text(item.name));
-            shown += 1;
-        });
-        assert!(cursor == 0 || shown >= count, "a call shows too little");
-        assert!(cursor == 0 || cursor > at, "a scan goes on");
-        if cursor == 0 {
-            break;
-        }
-        // Many fields come or go at a time, so that leaves are split and merged.
-        let (grows, kind) = (random.bool(), entry.kind());
-        for _ in 0..random.usize(..300) {
-            let name = name(kept + random.u32(..2 * kept));
-            match grows {
-                true => drop(entry.set_item(&item(kind, &name, b"v"))),
-                false => drop(entry.remove_item(Cell::of(&name))),
-            }
-        }
-    }
-    for number in 0..kept {
-        assert!(found.contains(&name(number)), "kept:{number} was not shown");
-    }
-}
-
-#[test]
-fn a_scan_shows_every_item_that_stays() {
-    let text = |number: u32| format!("name:{number}").into_bytes();
-    let number = |number: u32| number.to_string().into_bytes();
-    a_scan_shows(Kind::Hash, text);
-    a_scan_shows(Kind::Set, text);
-    a_scan_shows(Kind::Set, number);
-}
-
-fn a_scan_shows(kind: Kind, name: impl Fn(u32) -> Vec<u8> + Copy) {
-    for (seed, (small_bytes, kept)) in [(64, 50), (64, 2_000), (4096, 5_000)]
-        .into_iter()
-        .enumerate()
-    {
-        let keyspace = keyspace(small_bytes);
-        let mut turn = keyspace.turns().register();
-        turn.enter();
-        let mut random = fastrand::Rng::with_seed(seed as u64);
-        let database = keyspace.database(&turn, 0);
-        let key = database.key(b"h");
-        let mut guard = database.lock(key.hash, 0);
-        guard.write(key, empty(kind), |_, _| None);
-        let mut entry = guard.find(key).expect("it was written");
-        for number in 0..kept {
-            entry.set_item(&item(kind, &name(number), b"v"));
-        }
-        let (mut shown, mut cursor) = (0, 0);
-        loop {
-            cursor = scan(&entry, cursor, 10, |_| shown += 1);
-            if cursor == 0 {
-                break;
-            }
-        }
-        assert_eq!(shown, kept, "without changes every item is shown once");
-        drop(guard);
-        for _ in 0..20 {
-            scan_beside_edits(&mut random, database, kept, name);
-        }
         turn.leave();
     }
 }

@@ -214,41 +214,174 @@ fn sorted_sets_are_in_order_whether_small_or_large() {
     }
 }
 
-/// Of members whose scores change during a scan all are shown; of those that share a score, some at a time.
+/// Members of a set to be scanned, which stay there.
+fn names_to_scan(count: usize) -> Vec<String> {
+    (0..count)
+        .map(|number| format!("member:{number}"))
+        .collect()
+}
+
+fn set_of(names: &[String], seed: u64, mut score: impl FnMut() -> f64) -> SortedSet {
+    let mut set = SortedSet::new(Seed::new(seed), LEAF_MAX);
+    for name in names {
+        set.set(&scored(Cell::of(name.as_bytes()), score(), &mut [0; 8]));
+    }
+    set
+}
+
+/// One call of a scan. Returns its cursor and how many members it showed.
+fn call(
+    set: &mut SortedSet,
+    cursor: u64,
+    count: usize,
+    random: &mut fastrand::Rng,
+    seen: &mut HashSet<Vec<u8>>,
+) -> (u64, usize) {
+    let mut step = set.begin_scan(cursor, count, random.u64(..));
+    let (mut shown, items) = (0, SortedRef::Tree(set).items());
+    while step.step(items, &mut |item| {
+        seen.insert(text(item.name));
+        shown += 1;
+    }) {}
+    assert!(step.next < 1 << 48, "{}", step.next);
+    (step.next, shown)
+}
+
+/// Of members whose scores change during a scan all are shown, whatever else comes and goes, and no call
+/// shows more than ten times as many as it is asked for.
 #[test]
 fn a_scan_shows_members_whatever_happens_to_their_scores() {
-    for spread in [1, 7, 100_000] {
-        let mut random = fastrand::Rng::with_seed(spread);
-        let mut set = SortedSet::new(Seed::new(spread), LEAF_MAX);
-        let names: Vec<_> = (0..20_000)
-            .map(|number| format!("member:{number}"))
-            .collect();
-        for name in &names {
-            let score = random.u64(..spread) as f64;
-            set.set(&scored(Cell::of(name.as_bytes()), score, &mut [0; 8]));
-        }
+    for (spread, count) in [
+        (1, 10),
+        (7, 1),
+        (300, 10),
+        (100_000, 10),
+        (2, 500),
+        (100_000, 5_000),
+    ] {
+        let mut random = fastrand::Rng::with_seed(spread + count as u64);
+        let names = names_to_scan(20_000);
+        let mut set = set_of(&names, spread, || random.u64(..spread) as f64);
         let (mut seen, mut cursor, mut calls) = (HashSet::new(), 0, 0);
         loop {
             calls += 1;
-            cursor = SortedRef::Tree(&set).scan(cursor, 10, |item| {
-                seen.insert(text(item.name));
-            });
+            let shown;
+            (cursor, shown) = call(&mut set, cursor, count, &mut random, &mut seen);
+            assert!(shown <= 10 * count, "{shown} of {count}");
             if cursor == 0 {
                 break;
             }
-            for _ in 0..20 {
+            for _ in 0..random.usize(..20) {
                 let name = &names[random.usize(..names.len())];
-                let score = random.u64(..spread) as f64;
+                let score = random.u64(..spread) as f64 - random.u8(..3) as f64;
                 set.set(&scored(Cell::of(name.as_bytes()), score, &mut [0; 8]));
             }
             // Others come and go.
-            let other = format!("other:{calls}");
-            set.set(&scored(Cell::of(other.as_bytes()), 3.0, &mut [0; 8]));
+            let other = |number: u32| format!("other:{number}");
+            set.set(&scored(Cell::of(other(calls).as_bytes()), 3.0, &mut [0; 8]));
+            let gone = other(random.u32(..calls));
+            set.remove_name(Cell::of(gone.as_bytes()));
         }
         assert!(names.iter().all(|name| seen.contains(name.as_bytes())));
-        assert!(calls > 30, "{calls} calls");
+        assert!(calls as usize * 10 * count > names.len(), "{calls} calls");
         set.verify();
+        assert!(!set.has_scans(), "what a scan keeps goes with it");
     }
+}
+
+/// Members that are moved from the part that is to come to the part that was shown, of one score each.
+#[test]
+fn a_scan_shows_members_that_are_moved_behind_it() {
+    let mut random = fastrand::Rng::with_seed(2);
+    let names = names_to_scan(5_000);
+    let mut set = set_of(&names, 2, || 1.0);
+    // Each call one is moved that was not shown, and all are shown.
+    let (mut seen, mut cursor, mut moved) = (HashSet::new(), 0, 0);
+    loop {
+        if cursor != 0 && random.u8(..4) == 0 {
+            // This reply gets lost, and the client asks again.
+            call(&mut set, cursor, 10, &mut random, &mut HashSet::new());
+        }
+        (cursor, _) = call(&mut set, cursor, 10, &mut random, &mut seen);
+        if cursor == 0 {
+            break;
+        }
+        let unseen = names
+            .iter()
+            .rev()
+            .find(|name| !seen.contains(name.as_bytes()));
+        if let Some(name) = unseen {
+            set.set(&scored(Cell::of(name.as_bytes()), 0.0, &mut [0; 8]));
+            moved += 1;
+        }
+    }
+    assert!(moved > 200, "{moved}");
+    assert!(names.iter().all(|name| seen.contains(name.as_bytes())));
+}
+
+/// Scans whose places are lost begin again, and come to their end by hash: after restarts, beside many other
+/// scans, and with more moves than are kept.
+#[test]
+fn a_scan_whose_place_is_lost_shows_all() {
+    let names = names_to_scan(3_000);
+    for way in 0..3 {
+        let mut random = fastrand::Rng::with_seed(way);
+        let mut set = set_of(&names, way, || 1.0);
+        let (mut seen, mut cursor, mut calls) = (HashSet::new(), 0, 0);
+        loop {
+            (cursor, _) = call(&mut set, cursor, 20, &mut random, &mut seen);
+            calls += 1;
+            if cursor == 0 {
+                break;
+            }
+            match way {
+                // A restart.
+                0 if calls % 30 == 0 => set = set_of(&names, way, || 1.0),
+                1 => {
+                    for _ in 0..300 {
+                        call(&mut set, 0, 10, &mut random, &mut HashSet::new());
+                    }
+                }
+                2 => {
+                    for number in 0..2_000 {
+                        let name = &names[random.usize(..names.len())];
+                        let score = -f64::from(number);
+                        set.set(&scored(Cell::of(name.as_bytes()), score, &mut [0; 8]));
+                    }
+                }
+                _ => {}
+            }
+            set.verify();
+        }
+        assert!(
+            names.iter().all(|name| seen.contains(name.as_bytes())),
+            "{way}"
+        );
+        assert!(calls < 1_000, "{calls} calls");
+    }
+}
+
+/// What scans keep is a small part of the set, however many begin and are given up.
+#[test]
+fn scans_that_are_given_up_take_little() {
+    let names = names_to_scan(20_000);
+    let mut random = fastrand::Rng::with_seed(4);
+    let mut set = set_of(&names, 4, || 1.0);
+    let before = set.bytes();
+    for _ in 0..5_000 {
+        call(&mut set, 0, 10, &mut random, &mut HashSet::new());
+    }
+    let kept = set.bytes() - before;
+    assert!(0 < kept && kept < before / 16, "{kept} of {before}");
+    for number in 0..20_000 {
+        let name = &names[random.usize(..names.len())];
+        set.set(&scored(
+            Cell::of(name.as_bytes()),
+            -f64::from(number),
+            &mut [0; 8],
+        ));
+    }
+    assert!(!set.has_scans(), "members have moved too often");
 }
 
 /// Bytes beyond the user's own, members of 12 to 16 bytes that come in any order: at most 22; after half of

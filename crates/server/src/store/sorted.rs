@@ -3,7 +3,7 @@
 use keyspace::collection::cell::Cell;
 use keyspace::collection::kind::Scores;
 use keyspace::collection::sorted::scored;
-use keyspace::{Form, Key, SortedRef};
+use keyspace::{Form, Key, ScanStep, SortedRef};
 
 use super::Shard;
 use super::items::{Items, ItemsEdit};
@@ -46,6 +46,11 @@ impl SortedSet<'_, '_> {
     #[inline]
     pub(crate) fn sorted(&self) -> SortedRef<'_> {
         self.0.inner.sorted()
+    }
+
+    /// What a call of a scan shows. See [`keyspace::collection::sorted_scan`].
+    pub(crate) fn begin_scan(&mut self, cursor: u64, count: usize) -> ScanStep {
+        self.0.inner.begin_scan(cursor, count, fastrand::u64(..))
     }
 }
 

@@ -232,6 +232,7 @@ fn commands_read_the_leaves_that_they_need_and_no_others() {
         ("ZRANGE key (1 (9 BYSCORE LIMIT 1 2", 2),
         ("ZCOUNT key 10 1000", 2),
         ("ZLEXCOUNT key - +", 1),
+        ("ZSCAN key 0", 20),
         ("ZPOPMIN key", 1),
         ("ZPOPMAX key 3", 1),
         ("ZMPOP 2 nope key MIN", 1),

@@ -16,7 +16,7 @@ use crate::store::Kept;
 
 /// The options behind the cursor.
 pub(in crate::command) struct ScanOptions<'a> {
-    pattern: Option<&'a [u8]>,
+    pub(in crate::command) pattern: Option<&'a [u8]>,
     pub(in crate::command) count: usize,
     with_values: bool,
 }
@@ -50,13 +50,20 @@ impl<'a> ScanOptions<'a> {
         }
         Ok(options)
     }
+}
 
-    /// Whether a name is asked for.
-    pub(in crate::command) fn matches(&self, name: Cell<'_>) -> bool {
-        let mut scratch = [0; DECIMAL_MAX];
-        let is_wanted = |pattern| glob::matches(pattern, name.text(&mut scratch), Case::Sensitive);
-        self.pattern.is_none_or(is_wanted)
-    }
+/// Whether a name is asked for.
+pub(in crate::command) fn matches(pattern: Option<&[u8]>, name: Cell<'_>) -> bool {
+    let mut scratch = [0; DECIMAL_MAX];
+    let is_wanted = |pattern| glob::matches(pattern, name.text(&mut scratch), Case::Sensitive);
+    pattern.is_none_or(is_wanted)
+}
+
+/// Writes the head of a page: the cursor to go on with, and how many names and values are behind it.
+pub(in crate::command) fn write_page_head(writer: &mut Writer<'_>, cursor: u64, found: usize) {
+    writer.array(2);
+    writer.bulk(format_u64(cursor, &mut [0; INTEGER_TEXT_LEN]));
+    writer.array(found);
 }
 
 /// Items that are looked at under the lock, or in deferred work, before the clock is.
@@ -80,10 +87,7 @@ impl<P: AsRef<[u8]>> Scan<P> {
         let pattern = self.pattern.as_ref().map(P::as_ref);
         self.cursor = items.scan(self.cursor, count, |item| {
             seen += 1;
-            let mut scratch = [0; DECIMAL_MAX];
-            let is_wanted =
-                |pattern| glob::matches(pattern, item.name.text(&mut scratch), Case::Sensitive);
-            if pattern.is_none_or(is_wanted) {
+            if matches(pattern, item.name) {
                 write_cell(writer, item.name);
                 found += 1;
                 if self.with_values {
@@ -98,9 +102,7 @@ impl<P: AsRef<[u8]>> Scan<P> {
     }
 
     fn head(&self, writer: &mut Writer<'_>) {
-        writer.array(2);
-        writer.bulk(format_u64(self.cursor, &mut [0; INTEGER_TEXT_LEN]));
-        writer.array(self.found);
+        write_page_head(writer, self.cursor, self.found);
     }
 }
 
@@ -131,10 +133,7 @@ pub(in crate::command) fn scan<K: Kept + Send>(
     let mut shard = context.store.lock(key);
     let Some(mut items) = shard.read_items::<K>(key)? else {
         // Of a key that is missing Redis doesn't look at the options either.
-        let writer = &mut context.reply;
-        writer.array(2);
-        writer.bulk(b"0");
-        writer.array(0);
+        write_page_head(&mut context.reply, 0, 0);
         return Ok(Next::Done);
     };
     let options = ScanOptions::parse(args, K::FLAGS & PAIRS != 0)?;

@@ -379,6 +379,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
                 .optional(),
             Arg::of("count", ArgKind::Integer).token("COUNT").optional(),
         ],
+        items: ItemsNeeded::By(random::leaves_of_zscan),
         handler: random::zscan,
         ..READS
     },
