@@ -47,7 +47,7 @@ pub(crate) fn make_room(server: &Values, store: &Store<'_>, worker: usize, need:
         return Room::Later;
     }
     // Among many keys whose values are too small to go, those that may are not found at once.
-    let pass = store.keyspace.databases() * store.keyspace.shards();
+    let pass = pass_len(store);
     let shards = pass * BARREN_PASSES;
     // To find out that no value may go takes longer than one command may.
     let mut barren = match relief {
@@ -119,6 +119,15 @@ enum Relief {
 fn is_enough_soon(budget: &Budget, store: &Store<'_>, need: usize) -> bool {
     let pending = store.keyspace.pending_bytes() as i64;
     pending > 0 && budget.excess(need) <= pending
+}
+
+/// Slices in one pass over all shards: one for each shard of the databases that were used, and one for each
+/// other database ([`relieve_slice`]). To count the shards of databases that were never used would take a
+/// large server many seconds.
+fn pass_len(store: &Store<'_>) -> usize {
+    let (keyspace, turn) = (store.keyspace, &*store.turn);
+    let slices = |db| keyspace.existing(turn, db).map_or(1, |_| keyspace.shards());
+    (0..keyspace.databases()).map(slices).sum()
 }
 
 /// Whether any key may go.

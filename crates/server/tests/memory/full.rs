@@ -107,6 +107,19 @@ fn writes_are_refused_without_a_search_for_each() {
     }
 }
 
+/// Shards of databases that were never used are not searched, nor counted as if they were: of 16 databases
+/// with 256 shards that would take more than 12,000 searches.
+#[test]
+fn a_refusal_takes_few_searches() {
+    let options = ["--maxmemory", "64mb", "--shards", "256"];
+    let server = Server::start(TWO, &options);
+    let mut client = server.client();
+    let (_, request) = KINDS[3];
+    fill(&mut client, request);
+    let searches = info(&mut client, "offload_searches");
+    assert!(searches > 256 && searches < 8_000, "{searches} searches");
+}
+
 /// Fields that do not expire any more leave memory, though nothing could leave before.
 #[test]
 fn what_may_leave_by_then_is_found() {
