@@ -7,7 +7,7 @@ use crate::support;
 
 use std::collections::HashSet;
 
-use support::{Client, PATIENCE, Server, Target, Value, encode_request};
+use support::{Client, PATIENCE, Server, Target, Value, encode_request, eventually};
 
 const KEYS: usize = 100_000;
 
@@ -211,4 +211,38 @@ fn what_waits_for_the_disk_is_answered_in_order() {
     assert!(rewritten.contains("without a config file"), "{rewritten}");
     assert_eq!(read(&mut client), Value::Int(2));
     assert!(matches!(read(&mut client), Value::Int(_)));
+}
+
+/// Requests that take some milliseconds each, sent together, do not run in one turn.
+#[test]
+fn others_are_served_between_slow_requests() {
+    const REQUESTS: usize = 40;
+    let server = Server::start(Target::Ferrite { threads: 1 }, &[]);
+    let (mut slow, mut other) = (server.client(), server.client());
+    let mut words = vec!["RPUSH".to_string(), "list".to_string()];
+    words.extend((0..20_000).map(|number| (number * 7919 % 20_000).to_string()));
+    slow.call(&words).expect("a reply");
+    let served = |other: &mut Client| {
+        let stats = other.ask("INFO commandstats").text();
+        let sort = stats.lines().find(|line| line.starts_with("cmdstat_sort:"));
+        let calls = sort.and_then(|line| line.split(['=', ',']).nth(1));
+        calls.map_or(0, |calls| calls.parse::<usize>().expect("a number"))
+    };
+    // The other client may not get to ask in between, beside other programs.
+    eventually("another client is served between them", || {
+        other.ask("CONFIG RESETSTAT");
+        let mut requests = vec!["SORT list LIMIT 0 1"; REQUESTS];
+        // An inline one is written anew when it has to wait.
+        send(&mut slow, &requests[1..]);
+        slow.send_bytes(b"SORT 'list' LIMIT 0 1\r\n").expect("sent");
+        let mut done = 0;
+        while done == 0 {
+            done = served(&mut other);
+        }
+        let first = Value::Array(vec![Value::Bulk(b"0".to_vec())]);
+        requests
+            .drain(..)
+            .for_each(|_| assert_eq!(read(&mut slow), first));
+        done < REQUESTS
+    });
 }

@@ -10,6 +10,7 @@ use crate::command::park::{self, Parked};
 use crate::command::prepare::Prepared;
 use crate::command::run::{Request, Timer, run, run_and_look, run_special};
 use crate::command::{Command, Context, Next};
+use crate::limits::SLOW_REQUESTS_NS;
 use crate::net::batch::{Lane, Source};
 use crate::net::connection::State;
 use crate::net::worker::Worker;
@@ -121,7 +122,9 @@ impl Worker {
         if connection.session.client.killed.load(Relaxed) {
             lane.output_from = lane.output_until;
         }
+        // One that has given way waits for nothing: it goes on in the next turn.
         stop.map(|stop| stop.next)
+            .filter(|&next| next != Next::Done)
     }
 
     /// Lets a connection wait whose lane has stopped before its end.
@@ -164,7 +167,7 @@ struct Window<'w> {
     hashes: &'w [u64],
 }
 
-/// Where a lane stops before its end, and why.
+/// Where a lane stops before its end, and why. `Done`: its requests have taken long, and others have a turn.
 struct Stop {
     next: Next,
     /// Where in the lane's source the rest begins.
@@ -199,6 +202,7 @@ impl<'w> Window<'w> {
         // The request that is looked at for HOTKEYS.
         let mut looked_at = stats.hot_keys.left();
         let mut stop = None;
+        let slow_until = timer.alone_ns() + SLOW_REQUESTS_NS;
         for (number, request) in self.requests.iter().enumerate() {
             if lane.stopped {
                 break;
@@ -243,7 +247,7 @@ impl<'w> Window<'w> {
             if ready::any() && !matches!(next, Next::Fetch | Next::Retry) {
                 park::serve(context);
             }
-            if next != Next::Done {
+            if next != Next::Done || last_command.is_none() && timer.alone_ns() > slow_until {
                 stop = Some(Stop::at(number, request, next));
                 break;
             }

@@ -26,6 +26,8 @@ pub(crate) struct Timer {
     since: u64,
     always_alone: bool,
     slow_us: i64,
+    /// What commands that are timed alone took.
+    alone: u64,
 }
 
 impl Timer {
@@ -38,6 +40,7 @@ impl Timer {
             since: 0,
             always_alone: false,
             slow_us: 0,
+            alone: 0,
         };
         timer.read_settings();
         timer
@@ -77,8 +80,14 @@ impl Timer {
     /// After it ran.
     pub(crate) fn end_alone(&mut self, command: &Command, args: &Args<'_>, session: &Session) {
         let ticks = sys::clock::ticks().saturating_sub(self.since);
+        self.alone += if COUNTS { ticks } else { 0 };
         self.record(ticks);
         self.check_slow(command, args, session, ticks);
+    }
+
+    /// The time of commands that were timed alone, since it began to take times.
+    pub(crate) fn alone_ns(&self) -> u64 {
+        sys::clock::ticks_to_ns(self.alone)
     }
 
     /// After a command that is not over, instead: the ticks it took until now.
