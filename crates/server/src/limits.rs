@@ -87,9 +87,6 @@ pub(crate) const WARM_SHARE: u64 = 4;
 pub(crate) const SLICE_NS: u64 = 250_000;
 pub(crate) const STREAM_SLICE_NS: u64 = 50_000;
 
-/// Nanoseconds of slow requests that one connection has sent together before others have a turn.
-pub(crate) const SLOW_REQUESTS_NS: u64 = 2_000_000;
-
 /// Slices in a row, about a millisecond, after which the worker's processor is offered to other threads: a
 /// kernel that is not asked gives it to one that has just woken up only at its next tick, 4 ms later.
 pub(crate) const SLICES_IN_A_ROW: u32 = 4;

@@ -8,7 +8,7 @@ use crate::support;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-use support::{Client, PATIENCE, Server, Target, Value, eventually, items};
+use support::{Client, PATIENCE, Server, Target, Value, eventually, items, ok};
 
 const MEMBERS: usize = 60_000;
 const TWO: Target = Target::Ferrite { threads: 2 };
@@ -217,6 +217,64 @@ fn a_large_collection_is_copied_by_a_thread() {
         assert_eq!(client.read(PATIENCE).expect("a reply"), Value::Int(1));
         is_there
     });
+}
+
+/// Collections that take long to read from their payloads: a thread does it, and the replies are the same.
+#[test]
+fn large_payloads_are_restored_as_small_ones() {
+    let server = Server::start(TWO, &["--appendonly", "yes"]);
+    let mut client = server.client();
+    fill_hash(&mut client, "hash");
+    fill(&mut client, "set", 0..MEMBERS, false);
+    fill(&mut client, "sorted", 0..MEMBERS, true);
+    client.ask("SORT sorted BY nosort STORE list");
+    let digest = |client: &mut Client, key: &str| client.ask(&format!("DEBUG DIGEST-VALUE {key}"));
+    let restore = |client: &mut Client, payload: &[u8], ttl: &str| {
+        let request = [&b"RESTORE"[..], b"copy", ttl.as_bytes(), payload];
+        client.call(&request).expect("a reply").text()
+    };
+    for key in ["hash", "set", "sorted", "list"] {
+        let expected = digest(&mut client, key);
+        let Value::Bulk(payload) = client.ask(&format!("DUMP {key}")) else {
+            panic!("no payload");
+        };
+        assert_eq!(restore(&mut client, &payload, "100000000"), "OK");
+        assert!(matches!(
+            client.ask("TTL copy"),
+            Value::Int(90_000..=100_000)
+        ));
+        client.ask("PERSIST copy");
+        assert_eq!(digest(&mut client, "copy"), expected);
+        let busy = "BUSYKEY Target key name already exists.";
+        assert_eq!(restore(&mut client, &payload, "0"), busy);
+        client.ask("DEL copy");
+        client.ask("MULTI");
+        assert_eq!(restore(&mut client, &payload, "0"), "QUEUED");
+        assert_eq!(client.ask("EXEC"), Value::Array(vec![ok()]));
+        assert_eq!(digest(&mut client, "copy"), expected);
+        client.ask("DEL copy");
+        eventually("a thread reads", || {
+            let request = [&b"RESTORE"[..], b"copy", b"0", &payload, b"REPLACE"];
+            client.send(&request).expect("it is sent");
+            let is_there = (0..10).any(|_| server.has_thread("combine"));
+            assert_eq!(client.read(PATIENCE).expect("a reply"), ok());
+            is_there
+        });
+        client.ask("DEL copy");
+    }
+    // A member that is there twice, behind others.
+    let mut writer = rdb::Writer::payload(0, false);
+    let begun = writer.begin(b"", rdb::Collection::Set, 1001, rdb::Attributes::default());
+    begun.expect("a vector takes everything");
+    for number in 0..1001 {
+        let member = format!("member:{}", number % 1000);
+        let put = writer.element(rdb::Element::String(member.as_bytes()));
+        put.expect("a vector takes everything");
+    }
+    writer.end().expect("a vector takes everything");
+    let payload = writer.end_payload();
+    assert_eq!(restore(&mut client, &payload, "0"), "ERR Bad data format");
+    assert_eq!(client.ask("EXISTS copy"), Value::Int(0));
 }
 
 fn fill_hash(client: &mut Client, key: &str) {

@@ -67,6 +67,11 @@ impl Made {
         }
     }
 
+    /// How many items it was made with.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
     /// The value, which is taken once.
     pub(super) fn take(&mut self) -> Option<Detached> {
         self.value.take()
@@ -125,6 +130,8 @@ pub(super) struct Attempt {
     made: Option<(Made, Underway)>,
     /// How many earlier runs have started a thread.
     tries: u32,
+    /// Whether it is known that a thread is needed, and there was no slot for one.
+    wants_slot: bool,
 }
 
 impl Attempt {
@@ -143,6 +150,7 @@ impl Attempt {
         let mut attempt = Attempt {
             made: None,
             tries: before.tries,
+            wants_slot: before.making.is_none(),
         };
         if let Some(making) = before.making.take() {
             match making.value.try_recv() {
@@ -171,6 +179,11 @@ impl Attempt {
     pub(super) fn made(&mut self, is_current: impl FnOnce(&Underway) -> bool) -> Option<Made> {
         let (made, reading) = self.made.take()?;
         is_current(&reading).then_some(made)
+    }
+
+    /// Whether an earlier run has found no slot for its thread.
+    pub(super) fn wants_slot(&self) -> bool {
+        self.wants_slot
     }
 
     /// Whether so many steps are to be done by a thread.

@@ -10,7 +10,6 @@ use crate::command::park::{self, Parked};
 use crate::command::prepare::Prepared;
 use crate::command::run::{Request, Timer, run, run_and_look, run_special};
 use crate::command::{Command, Context, Next};
-use crate::limits::SLOW_REQUESTS_NS;
 use crate::net::batch::{Lane, Source};
 use crate::net::connection::State;
 use crate::net::worker::Worker;
@@ -122,13 +121,15 @@ impl Worker {
         if connection.session.client.killed.load(Relaxed) {
             lane.output_from = lane.output_until;
         }
-        // One that has given way waits for nothing: it goes on in the next turn.
         stop.map(|stop| stop.next)
-            .filter(|&next| next != Next::Done)
     }
 
     /// Lets a connection wait whose lane has stopped before its end.
     fn suspend(&mut self, number: usize, next: Next) {
+        if next == Next::Done {
+            // It has given way, waits for nothing, and goes on in the next turn.
+            return;
+        }
         let token = self.batch.lanes[number].token;
         let Some(connection) = self.connections.get_mut(token) else {
             return;
@@ -202,7 +203,7 @@ impl<'w> Window<'w> {
         // The request that is looked at for HOTKEYS.
         let mut looked_at = stats.hot_keys.left();
         let mut stop = None;
-        let slow_until = timer.alone_ns() + SLOW_REQUESTS_NS;
+        let slow_from = timer.alone();
         for (number, request) in self.requests.iter().enumerate() {
             if lane.stopped {
                 break;
@@ -243,11 +244,18 @@ impl<'w> Window<'w> {
                 lane.stopped = has_ended(context);
                 runs_plainly = is_plain(context);
                 may_be_cold = server.offload.is_on();
+                if next == Next::Done && timer.gives_way(slow_from) {
+                    if ready::any() {
+                        park::serve(context);
+                    }
+                    stop = Some(Stop::at(number, request, next));
+                    break;
+                }
             }
             if ready::any() && !matches!(next, Next::Fetch | Next::Retry) {
                 park::serve(context);
             }
-            if next != Next::Done || last_command.is_none() && timer.alone_ns() > slow_until {
+            if next != Next::Done {
                 stop = Some(Stop::at(number, request, next));
                 break;
             }

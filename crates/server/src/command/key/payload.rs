@@ -14,7 +14,7 @@ const INVALID_TTL: Failure = Failure::of("ERR Invalid TTL value, must be >= 0");
 const INVALID_IDLE_TIME: Failure = Failure::of("ERR Invalid IDLETIME value, must be >= 0");
 const INVALID_FREQUENCY: Failure = Failure::of("ERR Invalid FREQ value, must be >= 0 and <= 255");
 const WRONG_FOOTER: Failure = Failure::of("ERR DUMP payload version or checksum are wrong");
-const BAD_DATA: Failure = Failure::of("ERR Bad data format");
+pub(super) const BAD_DATA: Failure = Failure::of("ERR Bad data format");
 
 /// The payload of a value.
 pub(super) fn dump(value: &Still, compresses: bool) -> Vec<u8> {
@@ -52,7 +52,8 @@ pub(super) enum Restored {
 }
 
 impl Restored {
-    /// Reads the value of a payload for a key; no string in it has more bytes than `most`.
+    /// Reads the value of a payload for a key; no string in it has more bytes than `most`. `None`: it has
+    /// many items, and `goes_on` says that it is not to be read on.
     ///
     /// # Errors
     /// It is none, or not all that there is.
@@ -61,7 +62,8 @@ impl Restored {
         key: Key<'_>,
         payload: &Payload<'_>,
         (most, now): (usize, i64),
-    ) -> Result<Restored, Failure> {
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Restored>, Failure> {
         let mut reader = payload.read();
         reader.only(KINDS);
         reader.limit_strings(most as u64);
@@ -73,19 +75,23 @@ impl Restored {
             Ok(Some(Typed::Begin { kind, .. })) => {
                 // While data is loaded, a later change may give fields another expiry.
                 let now = (!server.is_loading()).then_some(now);
-                let (expiry, pause) = ((None, now), &mut |_| Ok(()));
+                let mut is_left = false;
+                let pause = &mut |_| {
+                    is_left = !goes_on();
+                    if is_left { Err(String::new()) } else { Ok(()) }
+                };
                 let from = (&mut reader, kind);
-                let read = read_items(server, from, key.bytes, expiry, pause);
-                match read.map_err(|_| BAD_DATA)? {
-                    ReadItems::Items(items) => Restored::Items(items),
-                    ReadItems::Over => Restored::Over,
-                    ReadItems::Empty => return Err(BAD_DATA),
+                match read_items(server, from, key.bytes, (None, now), pause) {
+                    Ok(ReadItems::Items(items)) => Restored::Items(items),
+                    Ok(ReadItems::Over) => Restored::Over,
+                    Err(_) if is_left => return Ok(None),
+                    Ok(ReadItems::Empty) | Err(_) => return Err(BAD_DATA),
                 }
             }
             _ => return Err(BAD_DATA),
         };
         match reader.next() {
-            Ok(None) => Ok(value),
+            Ok(None) => Ok(Some(value)),
             _ => Err(BAD_DATA),
         }
     }

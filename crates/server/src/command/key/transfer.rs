@@ -5,8 +5,9 @@
 
 use keyspace::collection::copy::Original;
 use keyspace::{Detached, Key, LargeValue, Type};
+use rdb::Payload;
 
-use super::payload::{self, Options, Restored};
+use super::payload::{self, BAD_DATA, Options, Restored};
 use crate::command::combining::{Attempt, Made, read_keys};
 use crate::command::deferred::do_apart;
 use crate::command::{Args, Context, Failure, Handled, Next, failure};
@@ -15,10 +16,19 @@ use crate::limits::DUMP_APART_BYTES;
 use crate::observe::notify::Event;
 use crate::observe::readings::{Slot, Underway};
 use crate::request::Pieces;
+use crate::server::Server;
 use crate::store::{Pair, Shard, Shards};
 
 /// Bytes of a collection whose copy takes about as long as one step as `combining` counts them.
 const COPY_STEP_BYTES: usize = 32;
+
+/// Nanoseconds that a RESTORE may take before a thread does it. In builds for tests any collection of some
+/// hundred items is too large.
+const RESTORE_NS: u64 = if cfg!(any(debug_assertions, feature = "faults")) {
+    1
+} else {
+    2_000_000
+};
 
 const BUSY: Failure = Failure::of("BUSYKEY Target key name already exists.");
 const SAME_OBJECT: Failure = Failure::of("ERR source and destination objects are the same");
@@ -327,8 +337,76 @@ pub(super) fn dump(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     })
 }
 
+/// What a thread says of the value of a payload.
+const ITEMS: u64 = 1;
+const OVER: u64 = 2;
+const BAD: u64 = 0;
+
+/// What a thread makes of a payload with many items.
+fn make(
+    server: &'static Server,
+    key: Key<'_>,
+    payload: &Payload<'_>,
+    limits: (usize, i64),
+) -> Made {
+    let (len, value) = match Restored::read(server, key, payload, limits, &mut || true) {
+        Ok(Some(Restored::Items(items))) => (ITEMS, Some(items)),
+        Ok(_) => (OVER, None),
+        Err(_) => (BAD, None),
+    };
+    Made::new(server, len, value)
+}
+
+/// The value that a thread has made.
+fn taken(mut made: Made) -> Result<Restored, Failure> {
+    match (made.len(), made.take()) {
+        (_, Some(items)) => Ok(Restored::Items(items)),
+        (OVER, None) => Ok(Restored::Over),
+        _ => Err(BAD_DATA),
+    }
+}
+
+/// The value of a payload; or what becomes of the request while a thread makes it, which is where it has so
+/// many items that others would wait.
+fn restored(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+    (key, payload, limits): (Key<'_>, &Payload<'_>, (usize, i64)),
+    mut attempt: Attempt,
+) -> Result<Result<Restored, Next>, Failure> {
+    if let Some(made) = attempt.made(|_| true) {
+        return taken(made).map(Ok);
+    }
+    let may_go_apart = attempt.goes_apart(context, u64::MAX);
+    let began = sys::clock::ticks();
+    let is_early = || {
+        let spent = sys::clock::ticks().saturating_sub(began);
+        sys::clock::ticks_to_ns(spent) < RESTORE_NS
+    };
+    if !(may_go_apart && attempt.wants_slot()) {
+        let goes_on = &mut || !may_go_apart || is_early();
+        if let Some(value) = Restored::read(context.server, key, payload, limits, goes_on)? {
+            return Ok(Ok(value));
+        }
+    }
+    let Some(reading) = read_keys(context, std::iter::empty(), |_, _| ()) else {
+        return attempt.wait_for_slot(context, args).map(Err);
+    };
+    let (server, hash) = (context.server, key.hash);
+    let (name, bytes) = (key.bytes.to_vec(), args.get(3).to_vec());
+    let task = move || {
+        let key = Key { bytes: &name, hash };
+        let payload = Payload::check(&bytes).expect("it was checked before");
+        make(server, key, &payload, limits)
+    };
+    attempt.go_apart(context, args, reading, task).map(Err)
+}
+
 /// `RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
 pub(super) fn restore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let Some(attempt) = Attempt::begin(context, args)? else {
+        return Ok(Next::Retry);
+    };
     let options = Options::parse(args)?;
     let (key, now) = (args.key(1), context.store.now);
     if !options.replaces && context.store.lock(key).find_to_change(key).is_some() {
@@ -338,7 +416,10 @@ pub(super) fn restore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let most = context.server.longest_made();
     let (payload, len) = payload::check(args, 3, most)?;
     context.foresee_bytes(len)?;
-    let mut value = Restored::read(context.server, key, &payload, (most, now))?;
+    let mut value = match restored(context, args, (key, &payload, (most, now)), attempt)? {
+        Ok(value) => value,
+        Err(next) => return Ok(next),
+    };
     let mut shard = context.store.lock(key);
     // Another worker may have made it meanwhile.
     if !options.replaces && shard.contains(key) {

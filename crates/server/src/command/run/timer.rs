@@ -16,6 +16,9 @@ use crate::server::Server;
 const LARGE_REQUEST: usize = 4096;
 /// Below this `slowlog-log-slower-than` (us) every command is timed alone.
 const EXACT_BELOW_US: i64 = 1000;
+/// Nanoseconds of slow requests that one connection has sent together before others have a turn.
+const SLOW_REQUESTS_NS: u64 = 2_000_000;
+
 /// Takes the time of commands; see the module.
 pub(crate) struct Timer {
     server: &'static Server,
@@ -85,9 +88,14 @@ impl Timer {
         self.check_slow(command, args, session, ticks);
     }
 
-    /// The time of commands that were timed alone, since it began to take times.
-    pub(crate) fn alone_ns(&self) -> u64 {
-        sys::clock::ticks_to_ns(self.alone)
+    /// The time of commands that were timed alone, in ticks.
+    pub(crate) fn alone(&self) -> u64 {
+        self.alone
+    }
+
+    /// Whether those since then have taken so long that others are to have a turn.
+    pub(crate) fn gives_way(&self, since: u64) -> bool {
+        sys::clock::ticks_to_ns(self.alone - since) > SLOW_REQUESTS_NS
     }
 
     /// After a command that is not over, instead: the ticks it took until now.
