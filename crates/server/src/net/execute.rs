@@ -235,20 +235,12 @@ impl<'w> Window<'w> {
                 }
             } else {
                 last_command = None;
-                stats.hot_keys.set_left(looked_at.saturating_sub(number));
-                next = run_special(request, context, args, timer);
-                looked_at = number + 1 + stats.hot_keys.left();
-                if !matches!(next, Next::Fetch | Next::Retry) {
-                    drop_unused(context);
-                }
+                next = run_apart(request, context, args, timer, (number, &mut looked_at));
                 lane.stopped = has_ended(context);
                 runs_plainly = is_plain(context);
                 may_be_cold = server.offload.is_on();
                 if next == Next::Done && timer.gives_way(slow_from) {
-                    if ready::any() {
-                        park::serve(context);
-                    }
-                    stop = Some(Stop::at(number, request, next));
+                    stop = Some(Stop::given_way(number, request, context));
                     break;
                 }
             }
@@ -277,6 +269,14 @@ impl Stop {
             from: request.from,
             first: number,
         }
+    }
+
+    /// The request of this number has run and taken long: the next one runs in the next turn.
+    fn given_way(number: usize, request: &Request, context: &mut Context<'_>) -> Stop {
+        if ready::any() {
+            park::serve(context);
+        }
+        Stop::at(number, request, Next::Done)
     }
 
     /// The request of this number was the last that runs now; whether it has run, `next` says.
@@ -317,6 +317,24 @@ fn run_in_turn<'c>(
     hot_keys.set_left(0);
     let next = run_and_look(command, context, args);
     *looked_at = number + 1 + context.store.stats.hot_keys.left();
+    next
+}
+
+/// Runs a request that is not plain; it is looked at for HOTKEYS if its number is the one that is.
+fn run_apart<'c>(
+    request: &Request,
+    context: &mut Context<'c>,
+    args: &mut Args<'_>,
+    timer: &mut Timer,
+    (number, looked_at): (usize, &mut usize),
+) -> Next {
+    let stats = context.store.stats;
+    stats.hot_keys.set_left(looked_at.saturating_sub(number));
+    let next = run_special(request, context, args, timer);
+    *looked_at = number + 1 + stats.hot_keys.left();
+    if !matches!(next, Next::Fetch | Next::Retry) {
+        drop_unused(context);
+    }
     next
 }
 
