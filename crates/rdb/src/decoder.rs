@@ -17,6 +17,8 @@ pub(crate) struct Decoder<R> {
     pub(crate) source: Source<R>,
     /// Bytes that a string may have.
     pub(crate) longest: u64,
+    /// Whether a string was longer.
+    pub(crate) is_too_long: bool,
     /// The compressed form of a string.
     compressed: Vec<u8>,
 }
@@ -26,6 +28,7 @@ impl<R: Read> Decoder<R> {
         Decoder {
             source,
             longest: u64::MAX,
+            is_too_long: false,
             compressed: Vec::new(),
         }
     }
@@ -110,10 +113,11 @@ impl<R: Read> Decoder<R> {
         Ok(())
     }
 
-    fn check_length(&self, len: u64, expected: &'static str) -> Result<(), Problem> {
+    fn check_length(&mut self, len: u64, expected: &'static str) -> Result<(), Problem> {
         if len <= self.longest {
             return Ok(());
         }
+        self.is_too_long = true;
         Err(Problem::Corrupt {
             expected,
             found: format!("{len} bytes, and {} are the most", self.longest),

@@ -109,6 +109,11 @@ impl<R: Read> TypedReader<R> {
         self.reader.decoder.longest = bytes;
     }
 
+    /// Whether the error was that of [`TypedReader::limit_strings`].
+    pub fn was_too_long(&self) -> bool {
+        self.reader.decoder.is_too_long
+    }
+
     /// The version of the format.
     pub fn version(&self) -> u32 {
         self.reader.version()

@@ -40,6 +40,43 @@ pub struct Writer<'a> {
     pub out: &'a mut Vec<u8>,
     /// The version they are written in.
     pub protocol: Protocol,
+    /// How much room there is for what is repeated: bulk strings of [`Writer::bulk`] and
+    /// [`Writer::bulks`].
+    pub limit: Limit,
+}
+
+/// How much memory there is for a buffer of a [`Writer`] that grows. What has no room is left out and
+/// counted: the caller takes back what was written since.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limit {
+    /// Bytes that a larger buffer may have; the one before is there until its bytes are copied.
+    pub room: usize,
+    /// Bytes that were left out.
+    pub dropped: usize,
+}
+
+impl Limit {
+    /// There is none.
+    pub const NONE: Limit = Limit {
+        room: usize::MAX,
+        dropped: 0,
+    };
+
+    /// Makes room in the buffer for `bytes` more. Returns whether there is some.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
+        let (before, needed) = (out.capacity(), out.len() + bytes);
+        if self.dropped > 0 || needed > self.room {
+            self.dropped += bytes;
+            return false;
+        }
+        // Twice as many, as far as there is room.
+        let wanted = (2 * before).clamp(needed, self.room);
+        out.reserve_exact(wanted - out.len());
+        self.room -= (out.capacity() - before).min(self.room);
+        true
+    }
 }
 
 /// Appends `+OK`.
@@ -126,7 +163,12 @@ impl<'a> Writer<'a> {
     /// A writer that appends to `out`.
     #[inline]
     pub fn new(out: &'a mut Vec<u8>, protocol: Protocol) -> Writer<'a> {
-        Writer { out, protocol }
+        let limit = Limit::NONE;
+        Writer {
+            out,
+            protocol,
+            limit,
+        }
     }
 
     #[inline]
@@ -160,13 +202,23 @@ impl<'a> Writer<'a> {
     /// A bulk string.
     #[inline]
     pub fn bulk(&mut self, bytes: &[u8]) {
+        let needed = LINE_LEN + bytes.len() + 2;
+        if self.out.capacity() - self.out.len() < needed && !self.limit.grow(self.out, needed) {
+            return;
+        }
+        put_bulk(self.out, bytes);
+    }
+
+    /// A bulk string, whatever the limit.
+    #[inline]
+    pub fn one_bulk(&mut self, bytes: &[u8]) {
         put_bulk(self.out, bytes);
     }
 
     /// Many short bulk strings.
     #[inline]
     pub fn bulks(&mut self) -> Bulks<'_> {
-        Bulks::new(self.out)
+        Bulks::new(self.out, &mut self.limit)
     }
 
     /// The header of a bulk string whose `len` bytes the caller sends in some other way, and then
@@ -331,6 +383,7 @@ const BULK_ROOM: usize = 5 + 99 + 2;
 #[derive(Debug)]
 pub struct Bulks<'o> {
     out: &'o mut Vec<u8>,
+    limit: &'o mut Limit,
     block: [u8; BLOCK_LEN],
     used: usize,
 }
@@ -338,9 +391,10 @@ pub struct Bulks<'o> {
 impl<'o> Bulks<'o> {
     /// Appends to `out`; what was put is there after [`Bulks::finish`].
     #[inline]
-    pub fn new(out: &'o mut Vec<u8>) -> Bulks<'o> {
+    pub fn new(out: &'o mut Vec<u8>, limit: &'o mut Limit) -> Bulks<'o> {
         Bulks {
             out,
+            limit,
             block: [0; BLOCK_LEN],
             used: 0,
         }
@@ -376,12 +430,21 @@ impl<'o> Bulks<'o> {
     #[inline(never)]
     fn put_long(&mut self, bytes: &[u8]) {
         self.flush();
-        put_bulk(self.out, bytes);
+        if self.has_room(LINE_LEN + bytes.len() + 2) {
+            put_bulk(self.out, bytes);
+        }
+    }
+
+    #[inline]
+    fn has_room(&mut self, needed: usize) -> bool {
+        self.out.capacity() - self.out.len() >= needed || self.limit.grow(self.out, needed)
     }
 
     #[inline(never)]
     fn flush(&mut self) {
-        self.out.extend_from_slice(&self.block[..self.used]);
+        if self.has_room(self.used) {
+            self.out.extend_from_slice(&self.block[..self.used]);
+        }
         self.used = 0;
     }
 

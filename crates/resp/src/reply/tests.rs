@@ -152,7 +152,8 @@ fn bulk_strings_in_a_block_are_those_that_are_written_one_by_one() {
             })
             .collect();
         let (mut single, mut together) = (b"before".to_vec(), b"before".to_vec());
-        let mut bulks = Bulks::new(&mut together);
+        let mut limit = Limit::NONE;
+        let mut bulks = Bulks::new(&mut together, &mut limit);
         for text in &texts {
             put_bulk(&mut single, text);
             bulks.put(text);
@@ -198,4 +199,32 @@ fn the_client_reads_what_was_written() {
         (Value::Simple(b"modules".to_vec()), Value::Array(vec![])),
     ]);
     assert_eq!(parse_value(&out), Ok(Some((expected, out.len()))));
+}
+
+/// What has no room is left out and counted, and the buffer never takes more than it may.
+#[test]
+fn a_buffer_grows_as_far_as_there_is_room() {
+    for (len, count) in [(5, 10_000), (99, 1_000), (100, 1_000), (5_000, 30)] {
+        let bulk = vec![b'x'; len];
+        for room in [0, 100, 4_000, 30_000, 70_000, usize::MAX] {
+            for is_together in [false, true] {
+                let mut out = Vec::new();
+                let mut writer = Writer::new(&mut out, Protocol::Resp2);
+                writer.limit.room = room;
+                if is_together {
+                    let mut bulks = writer.bulks();
+                    (0..count).for_each(|_| bulks.put(&bulk));
+                    bulks.finish();
+                } else {
+                    (0..count).for_each(|_| writer.bulk(&bulk));
+                }
+                let dropped = writer.limit.dropped;
+                let all = count * (len + 3 + len.to_string().len() + 2);
+                assert!(out.capacity() <= room);
+                assert!(out.len() + dropped >= all, "nothing is forgotten");
+                assert_eq!(dropped == 0, out.len() == all);
+                assert_eq!(dropped == 0, room >= all || out.capacity() >= all);
+            }
+        }
+    }
 }

@@ -13,7 +13,7 @@ use keyspace::{Detached, Key, Keyspace, New, reason};
 
 use super::deferred::do_apart;
 use super::park::Wait;
-use super::{Args, Context, Failure, Handled, Next};
+use super::{Args, Context, Failure, Handled, Next, failure};
 use crate::observe::notify::Event;
 use crate::observe::readings::{KeysRead, Slot, Underway};
 use crate::request::Pieces;
@@ -54,6 +54,8 @@ pub(super) struct Made {
     keyspace: &'static Keyspace,
     len: u64,
     value: Option<Detached>,
+    /// There was no room for it when it had so many bytes.
+    refused: Option<usize>,
 }
 
 impl Made {
@@ -64,12 +66,20 @@ impl Made {
             keyspace,
             len,
             value,
+            refused: None,
         }
     }
 
     /// How many items it was made with.
     pub(super) fn len(&self) -> u64 {
         self.len
+    }
+
+    /// A value for which there was no room.
+    pub(super) fn refused(server: &'static Server, bytes: usize) -> Made {
+        let mut made = Made::new(server, 0, None);
+        made.refused = Some(bytes);
+        made
     }
 
     /// The value, which is taken once.
@@ -165,6 +175,26 @@ impl Attempt {
             }
         }
         Ok(Some(attempt))
+    }
+
+    /// Whether a thread has made a value.
+    pub(super) fn has_made(&self) -> bool {
+        self.made.is_some()
+    }
+
+    /// Runs the command again after room was made for what it makes, of which `bytes` were too much.
+    fn try_with_room(
+        mut self,
+        context: &mut Context<'_>,
+        args: &Args<'_>,
+        bytes: usize,
+    ) -> Handled {
+        if self.tries >= COMBINE_TRIES {
+            return Err(failure::OUT_OF_MEMORY);
+        }
+        context.make_room_beyond(bytes)?;
+        self.tries += 1;
+        self.wait_for_slot(context, args)
     }
 
     /// Lets the connection wait for a slot: [`read_keys`] has found none.
@@ -282,6 +312,10 @@ pub(super) fn store<C: Combination>(
             combination.make(target.bytes, Some((&mut shards, keys)))
         }
     };
+    if let Some(bytes) = made.refused {
+        drop(shards);
+        return attempt.try_with_room(context, args, bytes);
+    }
     let len = made.len;
     put(shards.of(target), target, made, event);
     drop(shards);

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::failure;
-use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
+use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, Spec, flag, help};
 use crate::command::deferred;
 use crate::config::logging;
 use crate::config::{self, Change, Foreign, Row, Setting, Settings, TABLE};
@@ -24,6 +24,7 @@ const ADMIN: u32 = flag::ADMIN | flag::NOSCRIPT | flag::LOADING | flag::STALE;
 
 pub(crate) const COMMANDS: &[Spec] = &[Spec {
     name: "config",
+    makes: Makes::Little,
     arity: -2,
     group: Group::Server,
     since: "2.0.0",
@@ -36,6 +37,7 @@ pub(crate) const COMMANDS: &[Spec] = &[Spec {
 const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "get",
+        makes: Makes::Item,
         arity: -3,
         flags: ADMIN,
         group: Group::Server,
@@ -52,6 +54,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "set",
+        makes: Makes::Little,
         arity: -4,
         flags: ADMIN,
         group: Group::Server,
@@ -76,6 +79,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "resetstat",
+        makes: Makes::Little,
         arity: 2,
         flags: ADMIN,
         group: Group::Server,
@@ -86,6 +90,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "rewrite",
+        makes: Makes::Little,
         arity: 2,
         flags: ADMIN,
         group: Group::Server,
@@ -96,6 +101,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "help",
+        makes: Makes::Item,
         arity: 2,
         flags: flag::LOADING | flag::STALE,
         group: Group::Server,

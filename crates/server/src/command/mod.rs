@@ -38,13 +38,15 @@ pub(crate) mod transaction;
 
 pub(crate) use queue::Spares;
 pub(crate) use session::Session;
-pub(crate) use spec::{Arg, ArgKind, Group, Handler, KeySpec, Spec, flag};
+pub(crate) use spec::{Arg, ArgKind, Group, Handler, KeySpec, Makes, Spec, flag};
 pub(crate) use table::{Command, Control, Reach, Routing, Table, table};
 
 use park::Parked;
 
 // Types of nearly every handler.
 pub(crate) use crate::request::{Args, Failure, failure};
+
+use std::cell::Cell;
 
 use crate::pubsub::Listeners;
 use crate::request::Reply;
@@ -107,6 +109,8 @@ pub(crate) struct Extras {
     pub(crate) borrowed: Vec<(usize, u64, Box<[u8]>)>,
     /// The file of the large value that came with the request, or why there is none.
     pub(crate) received: Option<Box<Received>>,
+    /// Bytes of values for which the running transaction has found room.
+    pub(crate) foreseen: Cell<usize>,
     /// Values pinned for the running command.
     pub(crate) pins: Vec<(usize, u64)>,
 }

@@ -14,7 +14,8 @@ use crate::command::{Context, Next};
 use crate::limits::{MULTI_READ_KEYS, MULTI_READ_PASSES, MULTI_READ_REST, PIECE_BYTES, SLICE_KEYS};
 use crate::observe::Observers;
 use crate::observe::multi_read::Stale;
-use crate::request::{Args, Failure, Pieces};
+use crate::request::{Args, Failure, Pieces, failure};
+use crate::shared::memory::Growing;
 use crate::store::Shard;
 
 const _: () = assert!(
@@ -68,6 +69,7 @@ pub(crate) fn multi_read(
             found: Vec::new(),
             values: Vec::new(),
             expiring: Vec::new(),
+            growing: Growing::new(context.server),
             problem: None,
             passes: 0,
             phase: Phase::Count(0),
@@ -117,6 +119,8 @@ struct MultiRead {
     /// The time of keys that will expire (Unix, ms), and their bucket.
     expiring: Vec<(i64, u32)>,
     /// Why a value could not be read.
+    /// Bytes of values that were copied.
+    growing: Growing<'static>,
     problem: Option<Failure>,
     passes: usize,
     phase: Phase,
@@ -265,10 +269,18 @@ impl MultiRead {
             self.found[number] = Found::Something;
             return;
         }
-        let Ok(text) = entry.string() else {
-            self.found[number] = Found::Nothing;
-            return;
+        let text = match entry.string() {
+            Ok(text) if self.problem.is_none() => text,
+            _ => {
+                self.found[number] = Found::Nothing;
+                return;
+            }
         };
+        // They are copied once more into the reply.
+        if text.value_len() <= INLINE_VALUE_MAX && !self.growing.may_go_on(2 * text.value_len()) {
+            self.problem = Some(failure::OUT_OF_MEMORY);
+            return;
+        }
         self.found[number] = if text.cold().is_some() {
             // Values have begun to leave memory since the command began.
             match text.bytes_now() {

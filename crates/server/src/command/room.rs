@@ -2,8 +2,9 @@
 
 use keyspace::Key;
 
-use super::{Command, Context, flag};
+use super::{Args, Command, Context, Handled, Handler, Spec, flag};
 use crate::limits::{FLUSH_BYTES, FORESEEN_BYTES, FORESEEN_TRIES, REPLY_LOOK_BYTES};
+use crate::request::reply::Mark;
 use crate::request::{Failure, failure};
 use crate::shared::memory::Room;
 use crate::store::make_room;
@@ -46,13 +47,13 @@ impl Context<'_> {
     }
 
     /// Makes room for a value of so many bytes that a small request asks for, as far as it is not there yet.
-    /// Nothing is locked.
+    /// Outside of a transaction nothing is locked.
     ///
     /// # Errors
     /// There is none, or the key is no string.
     #[inline]
     pub(crate) fn foresee(&self, key: Key<'_>, len: usize) -> Result<(), Failure> {
-        if len < FORESEEN_BYTES || self.in_transaction {
+        if len < FORESEEN_BYTES {
             return Ok(());
         }
         self.foresee_large(key, len)
@@ -63,24 +64,76 @@ impl Context<'_> {
         let mut shard = self.store.lock(key);
         let bytes = shard.find_string(key)?.map_or(len, |text| text.growth(len));
         drop(shard);
-        match bytes {
-            0 => Ok(()),
-            bytes => self.make_room_now(bytes),
-        }
+        self.foresee_bytes(bytes)
     }
 
-    /// Makes room for so many bytes that a small request asks for. Nothing is locked.
+    /// Makes room for a value of so many bytes that a small request asks for. Outside of a transaction
+    /// nothing is locked.
     ///
     /// # Errors
     /// There is none.
     pub(crate) fn foresee_bytes(&self, bytes: usize) -> Result<(), Failure> {
-        if bytes < FORESEEN_BYTES || self.in_transaction {
+        if bytes < FORESEEN_BYTES {
             return Ok(());
         }
-        self.make_room_now(bytes)
+        if !self.in_transaction {
+            return self.make_room_now(bytes);
+        }
+        // The records of a transaction are gathered in a buffer, which grows.
+        let foreseen = &self.extras.foreseen;
+        let records = match self.server.persistence.is_open() {
+            true => 2 * (foreseen.get() + bytes),
+            false => 0,
+        };
+        self.make_room_now(bytes.saturating_add(records))?;
+        foreseen.set(foreseen.get() + bytes);
+        Ok(())
     }
 
+    /// Makes room for a value of so many bytes that a command on several keys makes: its record is gathered
+    /// before it goes into the log. Outside of a transaction nothing is locked.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn foresee_gathered(&self, bytes: usize) -> Result<(), Failure> {
+        let is_gathered = self.server.persistence.is_open() && !self.in_transaction;
+        self.foresee_bytes(bytes * (1 + usize::from(is_gathered)))
+    }
+
+    /// Makes room for a copy of the value of a key. Outside of a transaction nothing is locked.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn foresee_copy(&self, key: Key<'_>) -> Result<(), Failure> {
+        let bytes = self.store.lock(key).bytes_of_copy(key);
+        self.foresee_gathered(bytes)
+    }
+
+    /// Makes room for more of what a command makes than the `bytes` at which there was no more.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn make_room_beyond(&self, bytes: usize) -> Result<(), Failure> {
+        if self.in_transaction {
+            return Err(failure::OUT_OF_MEMORY);
+        }
+        self.make_room_now(2 * bytes + FORESEEN_BYTES)?;
+        // What grows looks at what is free, with no claim.
+        let evictor = &self.server.workers[self.worker].evictor;
+        evictor.release(&self.server.memory);
+        Ok(())
+    }
+
+    /// In a transaction nothing is evicted, because its shards are locked.
     fn make_room_now(&self, bytes: usize) -> Result<(), Failure> {
+        let memory = &self.server.memory;
+        if self.in_transaction {
+            let fits = bytes <= self.server.room_now();
+            return fits.then_some(()).ok_or(failure::OUT_OF_MEMORY);
+        }
+        if !memory.can_have_room(bytes) {
+            return Err(failure::OUT_OF_MEMORY);
+        }
         for _ in 0..FORESEEN_TRIES {
             // It cannot wait for the next turn.
             self.server.workers[self.worker].evictor.begin_turn();
@@ -91,5 +144,82 @@ impl Context<'_> {
             }
         }
         Err(failure::OUT_OF_MEMORY)
+    }
+
+    /// Whether a request of a transaction has room for its reply beside those of the requests before it.
+    #[inline]
+    pub(crate) fn may_reply(&self, command: &Command) -> bool {
+        let bytes = self.reply.position();
+        bytes < FLUSH_BYTES || command.spec.makes == Makes::Little || self.may_reply_more(bytes)
+    }
+
+    /// The buffer may move.
+    #[cold]
+    fn may_reply_more(&self, bytes: usize) -> bool {
+        self.server.room_now() > bytes + FLUSH_BYTES
+    }
+}
+
+/// What a request may make beyond what it brings, if memory is short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Makes {
+    /// The row does not say. No row may.
+    Unsaid,
+    /// A reply or a value of about the bytes of the request at most.
+    Little,
+    /// A large value: the handler asks for room before it makes it ([`Context::foresee`]).
+    Value,
+    /// A reply of one item or value that is stored.
+    Item,
+    /// A reply of the items that it takes out of a collection.
+    Taken,
+    /// A reply of many items, the same perhaps many times. It is bounded while it is made ([`within_room`]).
+    Reply,
+}
+
+/// The handler for a row of the table.
+pub(super) const fn bounded(spec: &Spec) -> Handler {
+    match spec.makes {
+        Makes::Reply => within_room,
+        _ => spec.handler,
+    }
+}
+
+/// Runs a command whose reply may be large: it changes nothing that a second run would not. If there is no
+/// room for the reply, room is made, and the command runs again.
+fn within_room(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let handler = context.command.spec.handler;
+    let room = context.server.memory.room_nearly().max(FLUSH_BYTES);
+    let before = context.reply.mark();
+    context.reply.set_limit(room);
+    let handled = handler(context, args);
+    match context.reply.end_limit() {
+        0 => handled,
+        dropped => run_again(context, args, before, dropped),
+    }
+}
+
+/// `dropped`: bytes of the reply for which there was no room in the first run.
+#[cold]
+fn run_again(context: &mut Context<'_>, args: &Args<'_>, before: Mark, dropped: usize) -> Handled {
+    let bytes = context.reply.bytes_since(before) + dropped;
+    context.reply.take_back(before);
+    // What was begun to be done later is forgotten with its reply.
+    context.session.deferred = None;
+    // All of the buffer moves.
+    let bytes = bytes + context.reply.position();
+    if bytes > context.server.room_now() {
+        context.make_room_now(bytes)?;
+    }
+    context.reply.set_limit(bytes + FLUSH_BYTES);
+    context.reply.reserve(dropped);
+    let handled = (context.command.spec.handler)(context, args);
+    match context.reply.end_limit() {
+        0 => handled,
+        // It has become larger meanwhile.
+        _ => {
+            context.reply.take_back(before);
+            Err(failure::OUT_OF_MEMORY)
+        }
     }
 }

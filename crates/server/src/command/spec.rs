@@ -5,6 +5,7 @@ use keyspace::Kind;
 
 use super::prepare::leaves::Collections;
 pub(crate) use super::prepare::leaves::ItemsNeeded;
+pub(crate) use super::room::Makes;
 use super::{Args, Context, Handled};
 
 /// Handler of a command.
@@ -51,6 +52,8 @@ pub(crate) struct Spec {
     pub(crate) items: ItemsNeeded,
     /// Use of a value that has a file of its own, without any of it in memory.
     pub(crate) large: LargeUse,
+    /// What it may make that takes memory, beyond what it brings.
+    pub(crate) makes: Makes,
     pub(crate) subcommands: &'static [Spec],
     pub(crate) handler: Handler,
 }
@@ -114,6 +117,7 @@ impl Spec {
         needs: |_, _| true,
         items: ItemsNeeded::All,
         large: LargeUse::NONE,
+        makes: Makes::Unsaid,
         subcommands: &[],
         handler: super::container,
     };

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::room::bounded;
 use super::server::key_finder;
 use super::spec::{Begin, Find, Group, Handler, KeySpec, Spec, flag};
 use super::{
@@ -70,7 +71,7 @@ impl Command {
             .map(|sub| Command::new(sub, Some(spec.name), next_id))
             .collect();
         Command {
-            handler: spec.handler,
+            handler: bounded(spec),
             spec,
             least_args: arity,
             most_args: if spec.arity < 0 { u32::MAX } else { arity },
@@ -444,6 +445,7 @@ impl FoldedName {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::Makes;
 
     #[test]
     fn every_command_is_found_by_its_name_in_any_case() {
@@ -477,6 +479,11 @@ mod tests {
         let mut names = std::collections::HashSet::new();
         for command in table().all() {
             let spec = command.spec;
+            assert!(
+                spec.makes != Makes::Unsaid || !command.subcommands.is_empty(),
+                "{} does not say what it may make",
+                command.full_name
+            );
             assert!(
                 names.insert(command.full_name.clone()),
                 "{} twice",

@@ -11,7 +11,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::{Key, reason};
 
-use super::{Arg, Args, Command, Context, Failure, Group, Handled, KeySpec, Next, Spec, flag};
+use super::{
+    Arg, Args, Command, Context, Failure, Group, Handled, KeySpec, Makes, Next, Spec, failure, flag,
+};
 use crate::command::connection::track;
 use crate::command::queue::Transaction;
 use crate::command::run::{Timer, run_and_look};
@@ -34,6 +36,7 @@ const ROW: Spec = Spec {
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "multi",
+        makes: Makes::Little,
         since: "1.2.0",
         summary: "Begins a transaction: the requests that follow are queued for EXEC",
         handler: multi,
@@ -41,6 +44,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "exec",
+        makes: Makes::Little,
         flags: ALWAYS | flag::SKIP_SLOWLOG,
         since: "1.2.0",
         summary: "Runs the queued requests in one step, unless a watched key has changed",
@@ -50,6 +54,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "discard",
+        makes: Makes::Little,
         since: "2.0.0",
         summary: "Ends a transaction without running its requests",
         complexity: "O(N), N being the number of queued requests",
@@ -58,6 +63,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "watch",
+        makes: Makes::Little,
         arity: -2,
         flags: QUICK | flag::KEEPS,
         keys: &[KeySpec::rest(1, 1, &["RO"])],
@@ -70,6 +76,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "unwatch",
+        makes: Makes::Little,
         since: "2.2.0",
         summary: "Forgets all watched keys",
         handler: unwatch,
@@ -196,13 +203,17 @@ fn run_all(context: &mut Context<'_>, transaction: &Transaction) -> Option<Vec<u
         context.reply.array(transaction.len());
     }
     context.in_transaction = true;
+    context.extras.foreseen.set(0);
     for at in 0..transaction.len() {
         let before = context.reply.mark();
         // A connection that has killed itself runs the rest, and hears nothing of it.
         let has_ended = context.session.closing;
         let mut args = transaction.args(at, context.store.keyspace);
         let command = transaction.command(at);
-        run(context, command, &mut args, &mut timer);
+        match context.may_reply(command) {
+            true => run(context, command, &mut args, &mut timer),
+            false => context.refuse(&failure::OUT_OF_MEMORY),
+        }
         let is_silent = context.session.reply_mode.is_silent() && !command.spec.has(flag::PUSHES);
         if is_silent || has_ended {
             context.reply.take_back(before);

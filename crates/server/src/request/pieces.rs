@@ -62,7 +62,7 @@ impl Pieces {
             unreachable!("there is one now that is written to");
         };
         let before = out.len();
-        write(&mut Writer { out, protocol });
+        write(&mut Writer::new(out, protocol));
         self.bytes += out.len() - before;
     }
 

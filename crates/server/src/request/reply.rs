@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ferrite_log::{Blob, BlobFile, BlobStore};
 use keyspace::{INLINE_VALUE_MAX, LargeValue, Stored};
-use resp::reply::{Protocol, Writer};
+use resp::reply::{Limit, Protocol, Writer};
 
 /// Replies to one group of requests.
 #[derive(Default)]
@@ -90,10 +90,7 @@ pub(crate) struct Reply<'c> {
 impl<'c> Reply<'c> {
     pub(crate) fn new(output: &'c mut Output, protocol: Protocol) -> Reply<'c> {
         Reply {
-            writer: Writer {
-                out: &mut output.bytes,
-                protocol,
-            },
+            writer: Writer::new(&mut output.bytes, protocol),
             large: &mut output.large,
         }
     }
@@ -111,6 +108,26 @@ impl<'c> Reply<'c> {
             bytes: self.writer.out.len(),
             large: self.large.len(),
         }
+    }
+
+    /// Limits the memory that the buffer may grow by.
+    pub(crate) fn set_limit(&mut self, room: usize) {
+        self.writer.limit = Limit { room, dropped: 0 };
+    }
+
+    /// Whether something had no room.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.writer.limit.dropped > 0
+    }
+
+    /// Ends the limit. Returns the bytes that had no room.
+    pub(crate) fn end_limit(&mut self) -> usize {
+        std::mem::replace(&mut self.writer.limit, Limit::NONE).dropped
+    }
+
+    /// Makes room in the buffer for so many bytes.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.writer.out.reserve_exact(bytes);
     }
 
     /// Removes all that was written since a position.
@@ -183,7 +200,7 @@ impl<'c> Reply<'c> {
     #[inline]
     pub(crate) fn value(&mut self, value: Stored<'_>) {
         match value {
-            Stored::Inline(bytes) => self.writer.bulk(bytes),
+            Stored::Inline(bytes) => self.writer.one_bulk(bytes),
             Stored::Large(large) => {
                 self.writer.bulk_header(large.bytes().len());
                 self.large.push(Pinned {

@@ -210,6 +210,17 @@ impl<'a> Shard<'a> {
         cold.is_some_and(is_blob)
     }
 
+    /// Bytes of memory that a copy of a key's value takes, if it is a large one.
+    pub(crate) fn bytes_of_copy(&mut self, key: Key<'_>) -> usize {
+        match self.guard.find(key) {
+            Some(entry) if entry.cold().is_none() => match entry.tree() {
+                Some(tree) => tree.bytes(),
+                None => entry.value_len(),
+            },
+            _ => 0,
+        }
+    }
+
     /// Whether others than the `own` pins rely on values of the shard: then no key of it may get a value that
     /// is in the log alone.
     pub(crate) fn is_relied_on(&self, own: u32) -> bool {

@@ -24,6 +24,18 @@ impl<'g, 'a> Entry<'g, 'a> {
     pub(crate) fn answer_string(self, reply: &mut Reply<'_>) -> Result<(), Failure> {
         match self.inner.plain() {
             Some(bytes) => {
+                reply.one_bulk(bytes);
+                Ok(())
+            }
+            None => self.answer_other(reply),
+        }
+    }
+
+    /// [`Entry::answer_string`] for one of many values, within the limit of the reply.
+    #[inline(always)]
+    pub(crate) fn answer_string_of_many(self, reply: &mut Reply<'_>) -> Result<(), Failure> {
+        match self.inner.plain() {
+            Some(bytes) => {
                 reply.bulk(bytes);
                 Ok(())
             }

@@ -8,6 +8,7 @@ mod figures;
 mod full;
 mod kept;
 mod large;
+mod requests;
 mod watch;
 
 use support::{Client, PATIENCE, Server, Target, Value, eventually, info};

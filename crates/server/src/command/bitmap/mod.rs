@@ -21,7 +21,7 @@ mod words;
 
 use resp::number;
 
-use super::{Arg, ArgKind, Failure, Group, KeySpec, Spec, flag::*};
+use super::{Arg, ArgKind, Failure, Group, KeySpec, Makes, Spec, flag::*};
 use crate::server::Server;
 
 const OFFSET: Failure = Failure::of("ERR bit offset is not an integer or out of range");
@@ -64,6 +64,7 @@ const READ: &[KeySpec] = &[KeySpec::one(1, &["RO", "access"])];
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "setbit",
+        makes: Makes::Value,
         arity: 4,
         flags: WRITE | DENYOOM,
         keys: &[KeySpec::one(1, &["RW", "access", "update"])],
@@ -76,6 +77,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "getbit",
+        makes: Makes::Little,
         arity: 3,
         flags: READONLY | FAST,
         keys: READ,
@@ -88,6 +90,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "bitcount",
+        makes: Makes::Little,
         arity: -2,
         flags: READONLY,
         keys: READ,
@@ -113,6 +116,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "bitpos",
+        makes: Makes::Little,
         arity: -3,
         flags: READONLY,
         keys: READ,
@@ -138,6 +142,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "bitop",
+        makes: Makes::Value,
         arity: -4,
         flags: WRITE | DENYOOM,
         keys: &[
@@ -163,6 +168,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "bitfield",
+        makes: Makes::Value,
         arity: -2,
         flags: WRITE | DENYOOM,
         keys: &[KeySpec {
@@ -184,6 +190,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "bitfield_ro",
+        makes: Makes::Little,
         arity: -2,
         flags: READONLY | FAST,
         keys: READ,

@@ -21,6 +21,9 @@ pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             "ERR BITOP NOT must be called with a single source key.",
         ));
     }
+    let copies = args.keys().skip(1);
+    let longest = copies.map(|key| context.store.lock(key).bytes_of_copy(key));
+    context.foresee_gathered(longest.max().unwrap_or(0))?;
     let mut shards = context.store.lock_keys(args.keys());
     let operands: Vec<Operand> = args
         .keys()

@@ -4,7 +4,7 @@ use resp::number;
 
 use super::{ROW, listing, selection, tracking};
 use crate::command::{
-    Arg, ArgKind, Args, Context, Failure, Handled, Next, Spec, failure, flag, help,
+    Arg, ArgKind, Args, Context, Failure, Handled, Makes, Next, Spec, failure, flag, help,
 };
 use crate::request::ReplyMode;
 use crate::shared::Outcome;
@@ -27,6 +27,7 @@ const fn switch(token: &'static str, name: &'static str) -> Arg {
 pub(super) const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "caching",
+        makes: Makes::Little,
         arity: 3,
         flags: OWN,
         since: "6.0.0",
@@ -40,6 +41,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "getname",
+        makes: Makes::Little,
         arity: 2,
         flags: OWN,
         since: "2.6.9",
@@ -49,6 +51,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "getredir",
+        makes: Makes::Little,
         arity: 2,
         flags: OWN,
         since: "6.0.0",
@@ -58,6 +61,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "help",
+        makes: Makes::Item,
         arity: 2,
         flags: flag::LOADING | flag::STALE,
         since: "5.0.0",
@@ -67,6 +71,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "id",
+        makes: Makes::Little,
         arity: 2,
         flags: OWN,
         since: "5.0.0",
@@ -76,6 +81,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "info",
+        makes: Makes::Item,
         arity: 2,
         flags: OWN,
         since: "6.2.0",
@@ -86,6 +92,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "kill",
+        makes: Makes::Little,
         arity: -3,
         flags: ADMIN,
         since: "2.4.0",
@@ -116,6 +123,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "list",
+        makes: Makes::Item,
         arity: -2,
         flags: ADMIN,
         since: "2.4.0",
@@ -156,6 +164,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "no-evict",
+        makes: Makes::Little,
         arity: 3,
         flags: ADMIN,
         since: "7.0.0",
@@ -166,6 +175,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "no-touch",
+        makes: Makes::Little,
         arity: 3,
         flags: OWN,
         since: "7.2.0",
@@ -176,6 +186,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "pause",
+        makes: Makes::Little,
         arity: -3,
         flags: ADMIN,
         since: "2.9.50",
@@ -195,6 +206,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "reply",
+        makes: Makes::Little,
         arity: 3,
         flags: OWN,
         since: "3.2.0",
@@ -212,6 +224,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "setinfo",
+        makes: Makes::Little,
         arity: 4,
         flags: OWN | flag::KEEPS,
         since: "7.2.0",
@@ -229,6 +242,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "setname",
+        makes: Makes::Little,
         arity: 3,
         flags: OWN | flag::KEEPS,
         since: "2.6.9",
@@ -239,6 +253,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "tracking",
+        makes: Makes::Little,
         arity: -3,
         flags: ANY | flag::KEEPS,
         since: "6.0.0",
@@ -266,6 +281,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "trackinginfo",
+        makes: Makes::Little,
         arity: 2,
         flags: OWN,
         since: "6.2.0",
@@ -275,6 +291,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "unblock",
+        makes: Makes::Little,
         arity: -3,
         flags: ADMIN,
         since: "5.0.0",
@@ -293,6 +310,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "unpause",
+        makes: Makes::Little,
         arity: 2,
         flags: ADMIN,
         since: "6.2.0",

@@ -14,7 +14,7 @@ mod selection;
 pub(crate) mod track;
 mod tracking;
 
-use super::{Arg, ArgKind, Group, Spec, flag};
+use super::{Arg, ArgKind, Group, Makes, Spec, flag};
 
 /// Flags of commands that run before authentication.
 const BEFORE_LOGIN: u32 = flag::NOSCRIPT
@@ -34,6 +34,7 @@ const ROW: Spec = Spec {
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "auth",
+        makes: Makes::Little,
         arity: -2,
         flags: BEFORE_LOGIN,
         summary: "Authenticates the connection with a password, or with a user and a password",
@@ -51,6 +52,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "client",
+        makes: Makes::Little,
         arity: -2,
         since: "2.4.0",
         summary: "Shows, names, pauses and ends connections",
@@ -60,6 +62,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "echo",
+        makes: Makes::Little,
         arity: 2,
         flags: flag::LOADING | flag::STALE | flag::FAST | flag::BOUNDED | flag::NO_DATA,
         summary: "Returns its argument",
@@ -69,6 +72,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hello",
+        makes: Makes::Little,
         arity: -1,
         flags: BEFORE_LOGIN | flag::KEEPS,
         since: "6.0.0",
@@ -102,6 +106,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "ping",
+        makes: Makes::Little,
         arity: -1,
         flags: flag::FAST | flag::BOUNDED | flag::OF_SUBSCRIBERS | flag::NO_DATA,
         summary: "Returns its argument, or PONG: a sign that the server answers",
@@ -112,6 +117,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "quit",
+        makes: Makes::Little,
         arity: -1,
         flags: BEFORE_LOGIN | flag::OF_SUBSCRIBERS,
         summary: "Ends the connection when everything before it is answered",
@@ -120,6 +126,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "reset",
+        makes: Makes::Little,
         arity: 1,
         flags: BEFORE_LOGIN | flag::OF_SUBSCRIBERS,
         since: "6.2.0",
@@ -129,6 +136,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "select",
+        makes: Makes::Little,
         arity: 2,
         flags: flag::LOADING | flag::STALE | flag::FAST | flag::NO_DATA,
         summary: "Chooses the database that the connection's commands work on",

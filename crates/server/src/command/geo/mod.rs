@@ -15,7 +15,7 @@ mod place;
 mod search;
 
 use super::spec::{Begin, Find};
-use super::{Arg, ArgKind, Args, Failure, Group, KeySpec, Spec, flag::*};
+use super::{Arg, ArgKind, Args, Failure, Group, KeySpec, Makes, Spec, flag::*};
 
 const NO_UNIT: Failure = Failure::of("ERR unsupported unit provided. please use M, KM, FT, MI");
 
@@ -70,6 +70,7 @@ const READS: Spec = Spec {
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "geoadd",
+        makes: Makes::Little,
         arity: -5,
         flags: WRITE | DENYOOM,
         keys: &[KeySpec::one(1, &["RW", "update"])],
@@ -98,6 +99,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "geopos",
+        makes: Makes::Reply,
         arity: -2,
         since: "3.2.0",
         summary: "Returns longitudes and latitudes of members",
@@ -111,6 +113,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "geodist",
+        makes: Makes::Little,
         arity: -4,
         since: "3.2.0",
         summary: "Returns the distance between two members",
@@ -125,6 +128,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "geohash",
+        makes: Makes::Reply,
         arity: -2,
         since: "3.2.0",
         summary: "Returns the places of members as geohashes",
@@ -138,6 +142,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "geosearch",
+        makes: Makes::Reply,
         arity: -7,
         since: "6.2.0",
         summary: "Returns the members in a circle or a box",
@@ -187,6 +192,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "geosearchstore",
+        makes: Makes::Value,
         arity: -8,
         flags: WRITE | DENYOOM,
         keys: &[
@@ -244,6 +250,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "georadius",
+        makes: Makes::Reply,
         arity: -6,
         flags: WRITE | DENYOOM | MOVABLE_KEYS,
         keys: &[
@@ -316,6 +323,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "georadiusbymember",
+        makes: Makes::Reply,
         arity: -5,
         flags: WRITE | DENYOOM | MOVABLE_KEYS,
         keys: &[
@@ -377,6 +385,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "georadius_ro",
+        makes: Makes::Reply,
         arity: -6,
         since: "3.2.10",
         summary: "Returns the members in a circle around a place",
@@ -407,6 +416,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "georadiusbymember_ro",
+        makes: Makes::Reply,
         arity: -5,
         since: "3.2.10",
         summary: "Returns the members in a circle around a member",

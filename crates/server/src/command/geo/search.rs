@@ -11,6 +11,7 @@ use super::place::{Point, Shape};
 use super::unit;
 use crate::config::Packed;
 use crate::observe::notify::Event;
+use crate::shared::memory::Growing;
 use crate::store::SortedSet;
 
 const NO_MEMBER: Failure = Failure::of("ERR could not decode requested zset member");
@@ -329,7 +330,11 @@ fn search(context: &mut Context<'_>, args: &Args<'_>, form: Form) -> Handled {
         }
     } else {
         let mut builder = server.keyspace.builder(Kind::SortedSet, target.bytes);
+        let mut growing = Growing::new(server);
         for its in &found {
+            if !growing.may_go_on(size_of::<f64>() + its.member.len()) {
+                return Err(failure::OUT_OF_MEMORY);
+            }
             let score = match search.stores_distance {
                 true => its.distance,
                 false => its.score,

@@ -24,7 +24,7 @@ use keyspace::collection::kind::Fields;
 
 use super::items::scan;
 use super::spec::ItemsNeeded;
-use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
+use super::{Arg, ArgKind, Group, KeySpec, Makes, Spec, flag::*};
 
 const KEY: Arg = Arg::key("key");
 const FIELD: Arg = Arg::of("field", ArgKind::String);
@@ -113,6 +113,7 @@ const TELLS: Spec = Spec {
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "hget",
+        makes: Makes::Item,
         arity: 3,
         summary: "Returns the value of a field",
         args: &[KEY, FIELD],
@@ -122,6 +123,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hmget",
+        makes: Makes::Reply,
         arity: -3,
         summary: "Returns the values of several fields",
         complexity: "O(N) for N fields that are asked for",
@@ -132,6 +134,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hgetall",
+        makes: Makes::Reply,
         summary: "Returns all fields with their values",
         items: ItemsNeeded::Walked,
         handler: read::hgetall,
@@ -139,6 +142,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hkeys",
+        makes: Makes::Reply,
         summary: "Returns the names of all fields",
         items: ItemsNeeded::Walked,
         handler: read::hkeys,
@@ -146,6 +150,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hvals",
+        makes: Makes::Reply,
         summary: "Returns the values of all fields",
         items: ItemsNeeded::Walked,
         handler: read::hvals,
@@ -153,6 +158,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hlen",
+        makes: Makes::Little,
         arity: 2,
         summary: "Returns the number of fields",
         args: &[KEY],
@@ -162,6 +168,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hstrlen",
+        makes: Makes::Little,
         arity: 3,
         since: "3.2.0",
         summary: "Returns the length of the value of a field in bytes",
@@ -172,6 +179,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hexists",
+        makes: Makes::Little,
         arity: 3,
         summary: "Tells whether a hash has a field",
         args: &[KEY, FIELD],
@@ -181,6 +189,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hset",
+        makes: Makes::Little,
         arity: -4,
         summary: "Sets the values of fields; tells how many of the fields are new",
         complexity: "O(N) for N fields that are set",
@@ -192,6 +201,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hsetnx",
+        makes: Makes::Little,
         arity: 4,
         keys: &[KeySpec::one(1, &["RW", "insert"])],
         summary: "Sets the value of a field that does not exist yet",
@@ -202,6 +212,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hmset",
+        makes: Makes::Little,
         arity: -4,
         summary: "Sets the values of fields",
         complexity: "O(N) for N fields that are set",
@@ -213,6 +224,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hdel",
+        makes: Makes::Little,
         arity: -3,
         flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::one(1, &["RW", "delete"])],
@@ -226,6 +238,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hgetdel",
+        makes: Makes::Taken,
         arity: -5,
         flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
@@ -239,6 +252,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hincrby",
+        makes: Makes::Little,
         arity: 4,
         keys: &[KeySpec::one(1, &["RW", "access", "update"])],
         summary: "Adds to the integer in a field; a missing field counts as 0",
@@ -249,6 +263,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hincrbyfloat",
+        makes: Makes::Little,
         arity: 4,
         keys: &[KeySpec::one(1, &["RW", "access", "update"])],
         since: "2.6.0",
@@ -260,6 +275,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hrandfield",
+        makes: Makes::Reply,
         arity: -2,
         flags: READONLY,
         since: "6.2.0",
@@ -283,6 +299,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hscan",
+        makes: Makes::Reply,
         arity: -3,
         flags: READONLY,
         since: "2.8.0",
@@ -305,6 +322,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hexpire",
+        makes: Makes::Little,
         summary: "Lets fields expire after a number of seconds (as in Redis 7.4)",
         args: &[KEY, Arg::of("seconds", ArgKind::Integer), CONDITION, FIELDS],
         handler: expiry::hexpire,
@@ -312,6 +330,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hpexpire",
+        makes: Makes::Little,
         summary: "Lets fields expire after a number of milliseconds (as in Redis 7.4)",
         args: &[
             KEY,
@@ -324,6 +343,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hexpireat",
+        makes: Makes::Little,
         summary: "Lets fields expire at a Unix time in seconds (as in Redis 7.4)",
         args: &[
             KEY,
@@ -336,6 +356,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hpexpireat",
+        makes: Makes::Little,
         summary: "Lets fields expire at a Unix time in milliseconds (as in Redis 7.4)",
         args: &[
             KEY,
@@ -348,6 +369,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "httl",
+        makes: Makes::Little,
         summary: "Tells in how many seconds fields expire (as in Redis 7.4)",
         tips: &["nondeterministic_output"],
         handler: expiry::httl,
@@ -355,6 +377,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hpttl",
+        makes: Makes::Little,
         summary: "Tells in how many milliseconds fields expire (as in Redis 7.4)",
         tips: &["nondeterministic_output"],
         handler: expiry::hpttl,
@@ -362,18 +385,21 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hexpiretime",
+        makes: Makes::Little,
         summary: "Tells at which Unix time in seconds fields expire (as in Redis 7.4)",
         handler: expiry::hexpiretime,
         ..TELLS
     },
     Spec {
         name: "hpexpiretime",
+        makes: Makes::Little,
         summary: "Tells at which Unix time in milliseconds fields expire (as in Redis 7.4)",
         handler: expiry::hpexpiretime,
         ..TELLS
     },
     Spec {
         name: "hpersist",
+        makes: Makes::Little,
         flags: WRITE | FAST,
         keys: &[KeySpec::one(1, &["RW", "update"])],
         summary: "Lets fields expire no more (as in Redis 7.4)",
@@ -382,6 +408,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hgetex",
+        makes: Makes::Reply,
         arity: -5,
         flags: WRITE | FAST,
         keys: &[KeySpec::one(1, &["RW", "access", "update"])],
@@ -403,6 +430,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "hsetex",
+        makes: Makes::Little,
         arity: -6,
         since: "8.0.0",
         summary: "Sets the values of fields, and lets them expire (as in Redis 8.0)",

@@ -78,9 +78,19 @@ pub(super) fn hgetex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
                 continue;
             };
             write_value::<Fields>(reply, &item);
-            match (expiry, item.expiry) {
-                (Expiry::At(time), _) => set_expiry(edit, name, time, is_over),
-                (Expiry::Clear, Some(_)) => edit.reschedule(name, None),
+            // A field that has gone is not there again.
+            if is_over {
+                edit.remove(name);
+            }
+        }
+        // Without room for the reply nothing is changed.
+        if is_over || reply.is_cut() {
+            return;
+        }
+        for name in (first..args.len()).filter_map(|at| cell(args, at).ok()) {
+            match (expiry, edit.get(name).map(|item| item.expiry)) {
+                (Expiry::At(time), Some(_)) => set_expiry(edit, name, time, false),
+                (Expiry::Clear, Some(Some(_))) => edit.reschedule(name, None),
                 _ => {}
             }
         }

@@ -16,7 +16,7 @@ mod debug;
 use keyspace::hyperloglog::{self, Corrupted, Density};
 
 use super::spec::{Begin, Find};
-use super::{Arg, ArgKind, Failure, Group, KeySpec, Spec, flag::*};
+use super::{Arg, ArgKind, Failure, Group, KeySpec, Makes, Spec, flag::*};
 use crate::config::{Setting, Settings};
 
 const NOT_ONE: Failure = Failure::of("WRONGTYPE Key is not a valid HyperLogLog string value.");
@@ -56,6 +56,7 @@ const ALL: Find = Find::Range {
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "pfadd",
+        makes: Makes::Little,
         arity: -2,
         flags: WRITE | DENYOOM | FAST,
         keys: &[KeySpec::one(1, &["RW", "insert"])],
@@ -70,6 +71,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "pfmerge",
+        makes: Makes::Little,
         arity: -2,
         flags: WRITE | DENYOOM,
         keys: &[
@@ -96,6 +98,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "pfcount",
+        makes: Makes::Little,
         arity: -2,
         flags: READONLY | MAY_REPLICATE,
         keys: &[KeySpec {
@@ -114,6 +117,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "pfdebug",
+        makes: Makes::Little,
         arity: 3,
         flags: WRITE | DENYOOM | ADMIN | SYSTEM,
         keys: &[KeySpec::one(2, &["RW", "access"])],
@@ -125,6 +129,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "pfselftest",
+        makes: Makes::Little,
         arity: 1,
         flags: ADMIN | SYSTEM,
         summary: "Tests HyperLogLogs",

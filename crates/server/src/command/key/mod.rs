@@ -20,7 +20,7 @@ mod transfer;
 pub(crate) use existence::type_name;
 
 use super::spec::{FIRST_VALUE, ItemsNeeded, LargeUse, NO_VALUES};
-use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
+use super::{Arg, ArgKind, Group, KeySpec, Makes, Spec, flag::*};
 
 /// The key of the first key rule.
 const KEY: Arg = Arg::key("key");
@@ -80,6 +80,7 @@ const RESTORES: Spec = Spec {
     ],
     needs: NO_VALUES,
     handler: transfer::restore,
+    makes: Makes::Value,
     ..Spec::BASE
 };
 
@@ -104,6 +105,7 @@ const EXPIRES: Spec = Spec {
     flags: WRITE | FAST,
     keys: &[KeySpec::one(1, &["RW", "update"])],
     history: CONDITION_HISTORY,
+    makes: Makes::Little,
     ..Spec::BASE
 };
 
@@ -113,6 +115,7 @@ const LIFETIME: Spec = Spec {
     flags: REPORTS,
     keys: &[KeySpec::one(1, &["RO", "access"])],
     args: &[KEY],
+    makes: Makes::Little,
     ..Spec::BASE
 };
 
@@ -126,6 +129,7 @@ const RENAMES: Spec = Spec {
             ..Arg::key("newkey")
         },
     ],
+    makes: Makes::Little,
     ..Spec::BASE
 };
 
@@ -137,6 +141,7 @@ const OBJECT: Spec = Spec {
     since: "2.2.3",
     tips: &["nondeterministic_output"],
     args: &[KEY],
+    makes: Makes::Little,
     ..Spec::BASE
 };
 
@@ -144,6 +149,7 @@ const OBJECT: Spec = Spec {
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "del",
+        makes: Makes::Little,
         arity: -2,
         flags: WRITE | REMOVES | BOUNDED,
         keys: &[KeySpec::rest(1, 1, &["RM", "delete"])],
@@ -157,6 +163,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "unlink",
+        makes: Makes::Little,
         arity: -2,
         flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::rest(1, 1, &["RM", "delete"])],
@@ -171,6 +178,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "exists",
+        makes: Makes::Little,
         arity: -2,
         flags: REPORTS,
         keys: &[KeySpec::rest(1, 1, &["RO"])],
@@ -185,6 +193,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "type",
+        makes: Makes::Little,
         arity: 2,
         flags: REPORTS,
         keys: &[KeySpec::one(1, &["RO"])],
@@ -196,6 +205,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "touch",
+        makes: Makes::Little,
         arity: -2,
         flags: REPORTS,
         keys: &[KeySpec::rest(1, 1, &["RO"])],
@@ -288,6 +298,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "persist",
+        makes: Makes::Little,
         arity: 2,
         flags: WRITE | FAST,
         keys: &[KeySpec::one(1, &["RW", "update"])],
@@ -300,6 +311,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "keys",
+        makes: Makes::Reply,
         arity: -1,
         flags: READONLY,
         categories: &["@dangerous"],
@@ -312,6 +324,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "scan",
+        makes: Makes::Reply,
         arity: -2,
         flags: READONLY,
         since: "2.8.0",
@@ -335,6 +348,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "randomkey",
+        makes: Makes::Item,
         arity: 1,
         flags: READONLY,
         summary: "Names one of the keys, by chance",
@@ -373,6 +387,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "copy",
+        makes: Makes::Value,
         arity: -3,
         flags: WRITE | DENYOOM | BOUNDED,
         keys: &[
@@ -401,6 +416,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "move",
+        makes: Makes::Little,
         arity: 3,
         flags: WRITE | FAST,
         keys: &[KeySpec::one(1, &["RW", "access", "update"])],
@@ -413,6 +429,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "dump",
+        makes: Makes::Item,
         arity: 2,
         flags: READONLY,
         keys: &[KeySpec::one(1, &["RO", "access"])],
@@ -442,6 +459,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "migrate",
+        makes: Makes::Little,
         arity: -6,
         flags: WRITE | REMOVES | MOVABLE_KEYS,
         keys: migrate::KEYS,
@@ -463,6 +481,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "object",
+        makes: Makes::Little,
         arity: -2,
         since: "2.2.3",
         complexity: "That of the subcommand",
@@ -470,6 +489,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         subcommands: &[
             Spec {
                 name: "help",
+                makes: Makes::Item,
                 arity: 2,
                 flags: LOADING | STALE,
                 since: "6.2.0",
@@ -511,6 +531,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "dbsize",
+        makes: Makes::Little,
         arity: 1,
         flags: READONLY | FAST,
         group: Group::Server,
@@ -522,6 +543,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "flushdb",
+        makes: Makes::Little,
         arity: -1,
         flags: WRITE | REMOVES,
         group: Group::Server,
@@ -536,6 +558,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "flushall",
+        makes: Makes::Little,
         arity: -1,
         flags: WRITE | REMOVES,
         group: Group::Server,
@@ -550,6 +573,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "swapdb",
+        makes: Makes::Little,
         arity: 3,
         flags: WRITE | FAST,
         group: Group::Server,

@@ -3,7 +3,7 @@
 //! Nothing is locked while bytes are made or taken apart.
 
 use keyspace::{AnyItems, Detached, Key, LargeValue, New};
-use rdb::{Item, Payload, Typed};
+use rdb::{Item, Payload, Typed, TypedReader};
 
 use crate::persistence::Durable;
 use crate::persistence::snapshot::{KINDS, ReadItems, dump_items, read_items};
@@ -66,32 +66,23 @@ impl Restored {
     ) -> Result<Option<Restored>, Failure> {
         let mut reader = payload.read();
         reader.only(KINDS);
-        reader.limit_strings(most as u64);
-        let value = match reader.next() {
-            Ok(Some(Typed::Item(Item::Entry(entry)))) => {
-                let value = std::mem::take(entry.value);
-                Restored::String(LargeValue::new(value.into()))
-            }
-            Ok(Some(Typed::Begin { kind, .. })) => {
-                // While data is loaded, a later change may give fields another expiry.
-                let now = (!server.is_loading()).then_some(now);
-                let mut is_left = false;
-                let pause = &mut |_| {
-                    is_left = !goes_on();
-                    if is_left { Err(String::new()) } else { Ok(()) }
-                };
-                let from = (&mut reader, kind);
-                match read_items(server, from, key.bytes, (None, now), pause) {
-                    Ok(ReadItems::Items(items)) => Restored::Items(items),
-                    Ok(ReadItems::Over) => Restored::Over,
-                    Err(_) if is_left => return Ok(None),
-                    Ok(ReadItems::Empty) | Err(_) => return Err(BAD_DATA),
-                }
-            }
-            _ => return Err(BAD_DATA),
+        // A small payload may say that it is a large one. There is room for one string already.
+        let room = match payload.claimed_string_len() {
+            Some(_) => most,
+            None => server.room_now(),
         };
-        match reader.next() {
-            Ok(None) => Ok(Some(value)),
+        reader.limit_strings(most.min(room) as u64);
+        let value = read_one(server, &mut reader, key, now, goes_on);
+        let value = match value {
+            Ok(None) => return Ok(None),
+            Ok(value) => reader.next().map(|rest| (value, rest.is_none())),
+            Err(failure) if failure == BAD_DATA && reader.was_too_long() && most > room => {
+                return Err(failure::OUT_OF_MEMORY);
+            }
+            Err(failure) => return Err(failure),
+        };
+        match value {
+            Ok((value, true)) => Ok(value),
             _ => Err(BAD_DATA),
         }
     }
@@ -103,6 +94,56 @@ impl Restored {
             Restored::Items(items) => Some(New::detached(items)),
             Restored::Over => None,
         }
+    }
+}
+
+/// The value that a payload begins with. `None`: it has many items, and `goes_on` says that it is not to be
+/// read on.
+///
+/// # Errors
+/// It is none, or there is no room for it.
+fn read_one(
+    server: &Durable,
+    reader: &mut TypedReader<&[u8]>,
+    key: Key<'_>,
+    now: i64,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> Result<Option<Restored>, Failure> {
+    let kind = match reader.next() {
+        Ok(Some(Typed::Item(Item::Entry(entry)))) => {
+            let value = std::mem::take(entry.value);
+            return Ok(Some(Restored::String(LargeValue::new(value.into()))));
+        }
+        Ok(Some(Typed::Begin { kind, .. })) => kind,
+        _ => return Err(BAD_DATA),
+    };
+    // What is read is copied.
+    let at_first = server.room_now();
+    let mut before = at_first;
+    reader.limit_strings((at_first / 2) as u64);
+    // While data is loaded, a later change may give fields another expiry.
+    let now = (!server.is_loading()).then_some(now);
+    let (mut is_short, mut is_left) = (false, false);
+    let pause = &mut |_| {
+        if server.memory.look_again(sys::clock::realtime_ms()) {
+            server.memory.purge_if_much();
+        }
+        let room = server.room_now();
+        let taken = before.saturating_sub(std::mem::replace(&mut before, room));
+        // The next items may take as much, and all of them are put in order in the end.
+        is_short = room <= 2 * taken + at_first.saturating_sub(room);
+        is_left = !is_short && !goes_on();
+        match is_short || is_left {
+            true => Err(String::new()),
+            false => Ok(()),
+        }
+    };
+    match read_items(server, (reader, kind), key.bytes, (None, now), pause) {
+        Ok(ReadItems::Items(items)) => Ok(Some(Restored::Items(items))),
+        Ok(ReadItems::Over) => Ok(Some(Restored::Over)),
+        Err(_) if is_short => Err(failure::OUT_OF_MEMORY),
+        Err(_) if is_left => Ok(None),
+        Ok(ReadItems::Empty) | Err(_) => Err(BAD_DATA),
     }
 }
 

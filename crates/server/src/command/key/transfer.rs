@@ -103,6 +103,9 @@ pub(super) fn copy(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let Some(mut attempt) = Attempt::begin(context, args)? else {
         return Ok(Next::Retry);
     };
+    if !attempt.has_made() {
+        context.foresee_copy(from)?;
+    }
     let own_pins = context.own_pins(db, to);
     let mut places = match db == own {
         true => Places::One(context.store.lock_keys([from, to].into_iter())),
@@ -340,6 +343,7 @@ pub(super) fn dump(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 /// What a thread says of the value of a payload.
 const ITEMS: u64 = 1;
 const OVER: u64 = 2;
+const FULL: u64 = 3;
 const BAD: u64 = 0;
 
 /// What a thread makes of a payload with many items.
@@ -352,6 +356,7 @@ fn make(
     let (len, value) = match Restored::read(server, key, payload, limits, &mut || true) {
         Ok(Some(Restored::Items(items))) => (ITEMS, Some(items)),
         Ok(_) => (OVER, None),
+        Err(failure) if failure == failure::OUT_OF_MEMORY => (FULL, None),
         Err(_) => (BAD, None),
     };
     Made::new(server, len, value)
@@ -362,6 +367,7 @@ fn taken(mut made: Made) -> Result<Restored, Failure> {
     match (made.len(), made.take()) {
         (_, Some(items)) => Ok(Restored::Items(items)),
         (OVER, None) => Ok(Restored::Over),
+        (FULL, None) => Err(failure::OUT_OF_MEMORY),
         _ => Err(BAD_DATA),
     }
 }
@@ -415,7 +421,8 @@ pub(super) fn restore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let expiry = options.expiry(args, 2, now)?;
     let most = context.server.longest_made();
     let (payload, len) = payload::check(args, 3, most)?;
-    context.foresee_bytes(len)?;
+    // What is compressed is at least as large as its payload.
+    context.foresee_bytes(len.max(args.get(3).len()))?;
     let mut value = match restored(context, args, (key, &payload, (most, now)), attempt)? {
         Ok(value) => value,
         Err(next) => return Ok(next),

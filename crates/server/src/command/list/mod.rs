@@ -24,7 +24,7 @@ mod read;
 use keyspace::collection::tree::End;
 
 use super::spec::{Begin, Find, ItemsNeeded};
-use super::{Arg, ArgKind, Args, Failure, Group, KeySpec, Spec, failure, flag::*};
+use super::{Arg, ArgKind, Args, Failure, Group, KeySpec, Makes, Spec, failure, flag::*};
 use crate::observe::notify::Event;
 
 pub(super) use blocking::{give, lacks, of_asks};
@@ -137,6 +137,7 @@ const WAITS_TO_MOVE: Spec = Spec {
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "lpush",
+        makes: Makes::Little,
         summary: "Puts elements before the first; tells how many there are then",
         history: &[("2.4.0", "Takes several elements.")],
         items: ItemsNeeded::Elements(push::leaves_of_lpush),
@@ -145,6 +146,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "rpush",
+        makes: Makes::Little,
         summary: "Puts elements behind the last; tells how many there are then",
         history: &[("2.4.0", "Takes several elements.")],
         items: ItemsNeeded::Elements(push::leaves_of_rpush),
@@ -153,6 +155,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "lpushx",
+        makes: Makes::Little,
         since: "2.2.0",
         summary: "Puts elements before the first of a list that exists",
         history: &[("4.0.0", "Takes several elements.")],
@@ -162,6 +165,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "rpushx",
+        makes: Makes::Little,
         since: "2.2.0",
         summary: "Puts elements behind the last of a list that exists",
         history: &[("4.0.0", "Takes several elements.")],
@@ -171,6 +175,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "lpop",
+        makes: Makes::Taken,
         summary: "Removes the first elements and returns them",
         items: ItemsNeeded::Elements(pop::leaves_of_lpop),
         handler: pop::lpop,
@@ -178,6 +183,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "rpop",
+        makes: Makes::Taken,
         summary: "Removes the last elements and returns them",
         items: ItemsNeeded::Elements(pop::leaves_of_rpop),
         handler: pop::rpop,
@@ -185,6 +191,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "lmpop",
+        makes: Makes::Taken,
         arity: -4,
         flags: WRITE | REMOVES | MOVABLE_KEYS,
         keys: &[counted(1)],
@@ -203,6 +210,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "llen",
+        makes: Makes::Little,
         arity: 2,
         flags: READONLY | FAST,
         keys: &[KeySpec::one(1, &["RO"])],
@@ -214,6 +222,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "lindex",
+        makes: Makes::Item,
         arity: 3,
         flags: READONLY | BOUNDED,
         summary: "Returns the element at an index; the last is at -1",
@@ -225,6 +234,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "lrange",
+        makes: Makes::Reply,
         arity: 4,
         summary: "Returns the elements from an index to another",
         complexity: "O(log N + M) for M of N elements",
@@ -239,6 +249,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "lpos",
+        makes: Makes::Little,
         arity: -3,
         since: "6.0.6",
         summary: "Returns the indexes at which an element is",
@@ -258,6 +269,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "lset",
+        makes: Makes::Little,
         arity: 4,
         flags: WRITE | DENYOOM,
         keys: &[KeySpec::one(1, &["RW", "update"])],
@@ -270,6 +282,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "linsert",
+        makes: Makes::Little,
         arity: 5,
         flags: WRITE | DENYOOM,
         keys: &[KeySpec::one(1, &["RW", "insert"])],
@@ -293,6 +306,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "lrem",
+        makes: Makes::Little,
         arity: 4,
         flags: WRITE | REMOVES,
         keys: &[KeySpec::one(1, &["RW", "delete"])],
@@ -304,6 +318,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "ltrim",
+        makes: Makes::Little,
         arity: 4,
         flags: WRITE | REMOVES,
         keys: &[KeySpec::one(1, &["RW", "delete"])],
@@ -320,6 +335,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "lmove",
+        makes: Makes::Little,
         arity: 5,
         since: "6.2.0",
         summary: "Moves an element from an end of one list to an end of another, and returns it",
@@ -335,6 +351,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "rpoplpush",
+        makes: Makes::Little,
         arity: 3,
         since: "1.2.0",
         summary: "Moves the last element of one list before the first of another, and returns it",
@@ -346,6 +363,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "blpop",
+        makes: Makes::Taken,
         summary: "Removes the first element of the first list that has some, waits for one if none has",
         items: ItemsNeeded::Elements(blocking::leaves_of_blpop),
         handler: blocking::blpop,
@@ -353,6 +371,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "brpop",
+        makes: Makes::Taken,
         summary: "Removes the last element of the first list that has some, waits for one if none has",
         items: ItemsNeeded::Elements(blocking::leaves_of_brpop),
         handler: blocking::brpop,
@@ -360,6 +379,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "blmpop",
+        makes: Makes::Taken,
         arity: -5,
         flags: WRITE | BLOCKING | MOVABLE_KEYS,
         keys: &[counted(2)],
@@ -379,6 +399,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "blmove",
+        makes: Makes::Little,
         arity: 6,
         since: "6.2.0",
         summary: "Moves an element from one list to another, waits for one if there is none",
@@ -395,6 +416,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "brpoplpush",
+        makes: Makes::Little,
         arity: 4,
         since: "2.2.0",
         summary: "Moves the last element of a list to the front of another, waits for one if there is none",

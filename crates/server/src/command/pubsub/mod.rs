@@ -9,7 +9,7 @@ mod subscription;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Arg, ArgKind, Args, Context, Group, Handled, KeySpec, Next, Spec, flag, help};
+use super::{Arg, ArgKind, Args, Context, Group, Handled, KeySpec, Makes, Next, Spec, flag, help};
 use crate::pubsub::{NameKind, Payload};
 
 /// Commands that begin or end listening.
@@ -52,6 +52,7 @@ const MESSAGE: Arg = Arg::of("message", ArgKind::String);
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "psubscribe",
+        makes: Makes::Little,
         arity: -2,
         flags: LISTENING | flag::KEEPS,
         summary: "Listens to all channels whose names match patterns",
@@ -65,6 +66,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "publish",
+        makes: Makes::Little,
         arity: 3,
         flags: PUBLISHING,
         summary: "Sends a message to all who listen to a channel",
@@ -75,6 +77,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "pubsub",
+        makes: Makes::Little,
         arity: -2,
         since: "2.8.0",
         summary: "Tells which channels and patterns are listened to",
@@ -84,6 +87,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "punsubscribe",
+        makes: Makes::Little,
         arity: -1,
         flags: LISTENING,
         summary: "Ends listening to patterns, or to all of them",
@@ -94,6 +98,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "spublish",
+        makes: Makes::Little,
         arity: 3,
         flags: PUBLISHING,
         keys: SHARD_CHANNEL,
@@ -106,6 +111,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "ssubscribe",
+        makes: Makes::Little,
         arity: -2,
         flags: LISTENING | flag::KEEPS,
         keys: SHARD_CHANNELS,
@@ -118,6 +124,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "subscribe",
+        makes: Makes::Little,
         arity: -2,
         flags: LISTENING | flag::KEEPS,
         summary: "Listens to channels",
@@ -128,6 +135,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "sunsubscribe",
+        makes: Makes::Little,
         arity: -1,
         flags: LISTENING,
         keys: SHARD_CHANNELS,
@@ -140,6 +148,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "unsubscribe",
+        makes: Makes::Little,
         arity: -1,
         flags: LISTENING,
         summary: "Ends listening to channels, or to all of them",
@@ -153,6 +162,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
 const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "channels",
+        makes: Makes::Little,
         arity: -2,
         flags: ASKING,
         since: "2.8.0",
@@ -164,6 +174,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "help",
+        makes: Makes::Item,
         arity: 2,
         flags: flag::LOADING | flag::STALE,
         since: "6.2.0",
@@ -173,6 +184,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "numpat",
+        makes: Makes::Little,
         arity: 2,
         flags: ASKING,
         since: "2.8.0",
@@ -182,6 +194,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "numsub",
+        makes: Makes::Little,
         arity: -2,
         flags: ASKING,
         since: "2.8.0",
@@ -193,6 +206,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "shardchannels",
+        makes: Makes::Little,
         arity: -2,
         flags: ASKING,
         since: "7.0.0",
@@ -204,6 +218,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "shardnumsub",
+        makes: Makes::Little,
         arity: -2,
         flags: ASKING,
         since: "7.0.0",

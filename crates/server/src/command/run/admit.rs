@@ -97,7 +97,7 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
         return Admission::Elsewhere(command, failure);
     }
     if flags & flag::DENYOOM != 0 && server.memory.is_near_with(request.bytes) {
-        match context.make_room(request.bytes + session.transaction_bytes()) {
+        match context.make_room(bytes_for(context, command, request)) {
             Room::Enough => {}
             Room::Later => return Admission::Wait(command),
             Room::No => return refuse(failure::OUT_OF_MEMORY),
@@ -135,6 +135,18 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
         true => Admission::Queue(command),
         false => Admission::Run(command),
     }
+}
+
+/// Bytes that a request may take, with what its transaction has queued.
+#[cold]
+fn bytes_for(context: &Context<'_>, command: &Command, request: &Request) -> usize {
+    let queued = context.session.transaction_bytes();
+    // The values of its requests, and their records in a buffer that grows.
+    let records = match command.control == Control::Exec && context.server.persistence.is_open() {
+        true => 2 * queued,
+        false => 0,
+    };
+    request.bytes + queued + records
 }
 
 /// Decides about a command that makes the server keep something for the connection. A client with little

@@ -2,12 +2,13 @@
 
 use resp::number;
 
-use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag};
+use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, Spec, flag};
 use crate::command::park::Wait;
 use crate::persistence::journal::Journal;
 
 pub(super) const BGREWRITEAOF: Spec = Spec {
     name: "bgrewriteaof",
+    makes: Makes::Little,
     arity: 1,
     flags: flag::ADMIN | flag::NOSCRIPT | flag::NO_ASYNC_LOADING,
     group: Group::Server,
@@ -18,6 +19,7 @@ pub(super) const BGREWRITEAOF: Spec = Spec {
 
 pub(super) const WAITAOF: Spec = Spec {
     name: "waitaof",
+    makes: Makes::Little,
     arity: 4,
     flags: flag::NOSCRIPT | flag::NO_DATA,
     group: Group::Generic,

@@ -1,7 +1,7 @@
 //! The subcommands of CLUSTER. Their work is in [`crate::cluster`]. On a server that is not part of a cluster
 //! each of them says so: clients tell the mode by that.
 
-use super::{Arg, ArgKind, Group, Spec, flag};
+use super::{Arg, ArgKind, Group, Makes, Spec, flag};
 use crate::command::cluster;
 
 /// Common part of the rows below.
@@ -34,6 +34,7 @@ const PER_SLOT: &str = "O(N) where N is the number of slots";
 pub(super) const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "addslots",
+        makes: Makes::Little,
         arity: -3,
         flags: CHANGE,
         summary: "Gives hash slots to this node",
@@ -43,6 +44,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "addslotsrange",
+        makes: Makes::Little,
         arity: -4,
         flags: CHANGE,
         since: "7.0.0",
@@ -53,6 +55,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "bumpepoch",
+        makes: Makes::Little,
         arity: 2,
         flags: CHANGE,
         summary: "Moves the epoch of the configuration on",
@@ -61,6 +64,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "count-failure-reports",
+        makes: Makes::Little,
         arity: 3,
         flags: flag::ADMIN | flag::STALE,
         summary: "Counts the reports that a node has failed",
@@ -72,6 +76,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "countkeysinslot",
+        makes: Makes::Little,
         arity: 3,
         summary: "Counts the keys of a hash slot on this node",
         args: &[SLOT],
@@ -80,6 +85,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "delslots",
+        makes: Makes::Little,
         arity: -3,
         flags: CHANGE,
         summary: "Takes hash slots from this node",
@@ -89,6 +95,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "delslotsrange",
+        makes: Makes::Little,
         arity: -4,
         flags: CHANGE,
         since: "7.0.0",
@@ -99,6 +106,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "failover",
+        makes: Makes::Little,
         arity: -2,
         flags: CHANGE,
         summary: "Makes a replica take the place of its master",
@@ -114,6 +122,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "flushslots",
+        makes: Makes::Little,
         arity: 2,
         flags: CHANGE,
         summary: "Takes all hash slots from this node",
@@ -121,6 +130,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "forget",
+        makes: Makes::Little,
         arity: 3,
         flags: CHANGE,
         summary: "Removes a node from the list of nodes",
@@ -129,6 +139,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "getkeysinslot",
+        makes: Makes::Reply,
         arity: 4,
         summary: "Returns keys of a hash slot on this node",
         complexity: "O(log(N)) where N is the number of keys asked for",
@@ -139,6 +150,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "help",
+        makes: Makes::Item,
         arity: 2,
         flags: flag::LOADING | flag::STALE,
         since: "5.0.0",
@@ -148,6 +160,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "info",
+        makes: Makes::Item,
         arity: 2,
         summary: "Reports the state of the cluster as this node sees it",
         tips: VARIES,
@@ -156,6 +169,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "keyslot",
+        makes: Makes::Little,
         arity: 3,
         summary: "Returns the hash slot of a key",
         complexity: "O(N) where N is the length of the key",
@@ -165,6 +179,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "links",
+        makes: Makes::Little,
         arity: 2,
         since: "7.0.0",
         summary: "Lists the connections between this node and others",
@@ -175,6 +190,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "meet",
+        makes: Makes::Little,
         arity: -4,
         flags: CHANGE,
         summary: "Introduces a node to the cluster",
@@ -190,6 +206,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "myid",
+        makes: Makes::Little,
         arity: 2,
         summary: "Returns the id of this node",
         handler: cluster::my_id,
@@ -197,6 +214,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "myshardid",
+        makes: Makes::Little,
         arity: 2,
         since: "7.2.0",
         summary: "Returns the id of the shard that this node is",
@@ -206,6 +224,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "nodes",
+        makes: Makes::Item,
         arity: 2,
         summary: "Describes all nodes, one a line",
         complexity: PER_NODE,
@@ -215,6 +234,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "reload",
+        makes: Makes::Little,
         arity: 2,
         flags: CHANGE,
         summary: "Reads the map of the cluster again; of this server's own",
@@ -224,6 +244,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "replicas",
+        makes: Makes::Little,
         arity: 3,
         flags: flag::ADMIN | flag::STALE,
         since: "5.0.0",
@@ -235,6 +256,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "replicate",
+        makes: Makes::Little,
         arity: 3,
         flags: CHANGE,
         summary: "Makes this node a replica of another",
@@ -243,6 +265,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "reset",
+        makes: Makes::Little,
         arity: -2,
         flags: flag::ADMIN | flag::NOSCRIPT | flag::STALE,
         summary: "Makes this node forget the cluster",
@@ -256,6 +279,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "saveconfig",
+        makes: Makes::Little,
         arity: 2,
         flags: CHANGE,
         summary: "Writes the configuration of the cluster to disk",
@@ -263,6 +287,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "set-config-epoch",
+        makes: Makes::Little,
         arity: 3,
         flags: CHANGE,
         summary: "Sets the epoch of a new node",
@@ -271,6 +296,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "setslot",
+        makes: Makes::Little,
         arity: -4,
         flags: CHANGE,
         summary: "Binds a hash slot to a node, or says where it is moving",
@@ -290,6 +316,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "shards",
+        makes: Makes::Item,
         arity: 2,
         since: "7.0.0",
         summary: "Describes which nodes serve which hash slots, by shard",
@@ -300,6 +327,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "slaves",
+        makes: Makes::Little,
         arity: 3,
         flags: flag::ADMIN | flag::STALE,
         summary: "Describes the replicas of a node",
@@ -311,6 +339,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "slots",
+        makes: Makes::Item,
         arity: 2,
         summary: "Describes which nodes serve which hash slots",
         complexity: PER_NODE,

@@ -3,7 +3,9 @@
 //! START, STOP, GET and RESET are those of Redis 8.6: a session between two moments. TOP is Ferrite's own:
 //! the keys used most now, without a session.
 
-use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
+use super::{
+    ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, Spec, flag, help,
+};
 use crate::command::{failure, table};
 use crate::metrics::hotkeys::{self, Active, Asked, MOST, Rank, Report};
 
@@ -31,6 +33,7 @@ const ROW: Spec = Spec {
 
 pub(super) const HOTKEYS: Spec = Spec {
     name: "hotkeys",
+    makes: Makes::Little,
     arity: -2,
     group: Group::Server,
     since: "8.6.0",
@@ -43,6 +46,7 @@ pub(super) const HOTKEYS: Spec = Spec {
 const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "start",
+        makes: Makes::Little,
         arity: -2,
         summary: "Begins to track which keys take most time and most bytes",
         args: &[
@@ -75,6 +79,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "stop",
+        makes: Makes::Little,
         arity: 2,
         summary: "Ends the tracking of keys; what was found stays",
         handler: stop,
@@ -82,6 +87,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "get",
+        makes: Makes::Item,
         arity: 2,
         summary: "Returns the keys that were found since the tracking began, and what it was",
         complexity: "O(N) where N is the number of threads",
@@ -90,6 +96,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "reset",
+        makes: Makes::Little,
         arity: 2,
         summary: "Forgets what a tracking that has ended found",
         handler: reset,
@@ -97,6 +104,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "top",
+        makes: Makes::Item,
         arity: -2,
         since: "0.1.0",
         summary: "Returns the keys that are used most now, by operations or by bytes; Ferrite's own",
@@ -116,6 +124,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "help",
+        makes: Makes::Item,
         arity: 2,
         flags: ALWAYS | flag::NO_DATA,
         summary: "Prints the subcommands of HOTKEYS",

@@ -5,7 +5,7 @@
 
 use super::key_finder::{self, FoundKey};
 use super::{
-    ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, description,
+    ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, Spec, description,
     documentation, help,
 };
 use crate::command::{Command, Table, failure, table};
@@ -28,6 +28,7 @@ const ROW: Spec = Spec {
 pub(super) const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "count",
+        makes: Makes::Little,
         arity: 2,
         summary: "Counts the commands of this server",
         handler: count,
@@ -35,6 +36,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "info",
+        makes: Makes::Item,
         arity: -2,
         summary: "Describes the commands that are named, or all",
         complexity: "O(N) where N is the number of commands to look up",
@@ -46,6 +48,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "docs",
+        makes: Makes::Item,
         arity: -2,
         since: "7.0.0",
         summary: "Documents the commands that are named, or all",
@@ -57,6 +60,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "list",
+        makes: Makes::Item,
         arity: -2,
         since: "7.0.0",
         summary: "Lists the names of all commands, or of some",
@@ -77,6 +81,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "getkeys",
+        makes: Makes::Item,
         arity: -4,
         summary: "Finds the keys of a whole command",
         complexity: "O(N) where N is the number of arguments",
@@ -85,6 +90,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "getkeysandflags",
+        makes: Makes::Item,
         arity: -4,
         since: "7.0.0",
         summary: "Finds the keys of a whole command, and what happens to each",
@@ -94,6 +100,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "help",
+        makes: Makes::Item,
         arity: 2,
         since: "5.0.0",
         summary: "Prints the subcommands of COMMAND",

@@ -2,7 +2,9 @@
 
 use keyspace::Key;
 
-use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
+use super::{
+    ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, Spec, flag, help,
+};
 use crate::command::failure;
 use crate::metrics::key_scan::{BigKey, KeyScan, MOST, Prefix, Prefixes, Rule};
 
@@ -18,6 +20,7 @@ const ROW: Spec = Spec {
 
 pub(super) const BIGKEYS: Spec = Spec {
     name: "bigkeys",
+    makes: Makes::Little,
     arity: -1,
     summary: "Returns the largest keys, in memory or on the disk, as far as they were seen in the background; Ferrite's own",
     args: &[Arg::of("count", ArgKind::Integer).token("COUNT").optional()],
@@ -27,6 +30,7 @@ pub(super) const BIGKEYS: Spec = Spec {
 
 pub(super) const PREFIXES: Spec = Spec {
     name: "prefixes",
+    makes: Makes::Little,
     arity: -2,
     group: Group::Server,
     since: "8.6.0",
@@ -39,6 +43,7 @@ pub(super) const PREFIXES: Spec = Spec {
 const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "start",
+        makes: Makes::Little,
         arity: -2,
         flags: flag::ADMIN,
         summary: "Begins to count keys by prefix, in the background",
@@ -54,6 +59,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "get",
+        makes: Makes::Item,
         arity: -2,
         flags: flag::ADMIN,
         summary: "Returns what was counted by prefix so far",
@@ -63,6 +69,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "help",
+        makes: Makes::Item,
         arity: 2,
         flags: ALWAYS | flag::NO_DATA,
         summary: "Prints the subcommands of PREFIXES",

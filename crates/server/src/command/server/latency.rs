@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use super::info_sections::distribution;
 use super::introspection::find;
 use super::{
-    ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, OPERATOR, Spec, help,
+    ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, OPERATOR, Spec, help,
 };
 use crate::command::{Command, table};
 use crate::config::Setting;
@@ -35,6 +35,7 @@ const EVENT: &[Arg] = &[Arg::of("event", ArgKind::String)];
 pub(super) const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "latest",
+        makes: Makes::Little,
         arity: 2,
         summary: "Returns the last moment of every event",
         handler: latest,
@@ -42,6 +43,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "history",
+        makes: Makes::Little,
         arity: 3,
         summary: "Returns the moments of an event that are kept",
         args: EVENT,
@@ -50,6 +52,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "reset",
+        makes: Makes::Little,
         arity: -2,
         summary: "Forgets the moments of events, or of all",
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
@@ -59,6 +62,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "graph",
+        makes: Makes::Little,
         arity: 3,
         summary: "Draws the moments of an event",
         args: EVENT,
@@ -67,6 +71,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "doctor",
+        makes: Makes::Item,
         arity: 2,
         summary: "Says in words what took long",
         handler: doctor,
@@ -74,6 +79,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "histogram",
+        makes: Makes::Item,
         arity: -2,
         since: "7.0.0",
         summary: "Returns how the times of commands are distributed",
@@ -84,6 +90,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "help",
+        makes: Makes::Item,
         arity: 2,
         flags: ALWAYS,
         summary: "Prints the subcommands of LATENCY",

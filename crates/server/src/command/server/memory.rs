@@ -7,7 +7,9 @@ use keyspace::Overhead;
 use super::info::human_bytes;
 use super::info_sections::percent;
 use super::memory_figures::MemoryFigures;
-use super::{ALWAYS, Arg, ArgKind, Args, Context, Group, Handled, KeySpec, Next, Spec, flag, help};
+use super::{
+    ALWAYS, Arg, ArgKind, Args, Context, Group, Handled, KeySpec, Makes, Next, Spec, flag, help,
+};
 use crate::command::failure;
 use crate::command::spec::NO_VALUES;
 use crate::config::Setting;
@@ -28,6 +30,7 @@ const ANYWHERE: &[&str] = &[
 pub(super) const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "usage",
+        makes: Makes::Little,
         arity: -3,
         flags: flag::READONLY,
         keys: &[KeySpec::one(2, &["RO"])],
@@ -45,6 +48,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "stats",
+        makes: Makes::Little,
         arity: 2,
         summary: "Returns figures about the memory of the server",
         tips: ANYWHERE,
@@ -53,6 +57,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "doctor",
+        makes: Makes::Item,
         arity: 2,
         summary: "Says in words whether memory is a problem",
         tips: ANYWHERE,
@@ -61,6 +66,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "malloc-stats",
+        makes: Makes::Item,
         arity: 2,
         summary: "Returns what the allocator says about itself",
         tips: ANYWHERE,
@@ -69,6 +75,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "purge",
+        makes: Makes::Little,
         arity: 2,
         summary: "Asks the allocator to give memory back to the system",
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
@@ -77,6 +84,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "help",
+        makes: Makes::Item,
         arity: 2,
         flags: ALWAYS,
         summary: "Prints the subcommands of MEMORY",

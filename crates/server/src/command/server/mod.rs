@@ -34,7 +34,7 @@ mod slowlog;
 pub(crate) use debug::protection;
 
 use super::{
-    Arg, ArgKind, Args, Context, Failure, Group, Handled, KeySpec, Next, Spec, flag, help,
+    Arg, ArgKind, Args, Context, Failure, Group, Handled, KeySpec, Makes, Next, Spec, flag, help,
 };
 
 /// Flags of most commands for operators.
@@ -47,6 +47,7 @@ const ALWAYS: u32 = flag::LOADING | flag::STALE;
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "command",
+        makes: Makes::Item,
         arity: -1,
         flags: ALWAYS,
         group: Group::Server,
@@ -61,6 +62,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "info",
+        makes: Makes::Item,
         arity: -1,
         flags: ALWAYS,
         group: Group::Server,
@@ -79,6 +81,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "memory",
+        makes: Makes::Little,
         arity: -2,
         group: Group::Server,
         since: "4.0.0",
@@ -89,6 +92,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "slowlog",
+        makes: Makes::Little,
         arity: -2,
         group: Group::Server,
         since: "2.2.12",
@@ -99,6 +103,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "latency",
+        makes: Makes::Little,
         arity: -2,
         group: Group::Server,
         since: "2.8.13",
@@ -113,6 +118,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     key_scan::PREFIXES,
     Spec {
         name: "debug",
+        makes: Makes::Item,
         arity: -2,
         flags: OPERATOR | flag::SYSTEM | flag::PROTECTED,
         group: Group::Server,
@@ -123,6 +129,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "cluster",
+        makes: Makes::Little,
         arity: -2,
         group: Group::Cluster,
         since: "3.0.0",
@@ -133,6 +140,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "readonly",
+        makes: Makes::Little,
         arity: 1,
         flags: ALWAYS | flag::FAST,
         group: Group::Cluster,
@@ -144,6 +152,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "readwrite",
+        makes: Makes::Little,
         arity: 1,
         flags: ALWAYS | flag::FAST,
         group: Group::Cluster,
@@ -155,6 +164,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "asking",
+        makes: Makes::Little,
         arity: 1,
         flags: flag::FAST,
         group: Group::Cluster,
@@ -166,6 +176,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "time",
+        makes: Makes::Little,
         arity: 1,
         flags: ALWAYS | flag::FAST,
         group: Group::Server,
@@ -183,6 +194,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     persistence::BACKUP,
     Spec {
         name: "role",
+        makes: Makes::Little,
         arity: 1,
         flags: ALWAYS | flag::NOSCRIPT | flag::FAST,
         group: Group::Server,
@@ -194,6 +206,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "wait",
+        makes: Makes::Little,
         arity: 3,
         flags: flag::NOSCRIPT | flag::NO_DATA,
         group: Group::Generic,
@@ -210,6 +223,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "monitor",
+        makes: Makes::Little,
         arity: 1,
         flags: OPERATOR,
         group: Group::Server,
@@ -219,6 +233,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "shutdown",
+        makes: Makes::Little,
         arity: -1,
         flags: OPERATOR | flag::NO_MULTI | flag::ALLOW_BUSY,
         group: Group::Server,
@@ -239,6 +254,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "lolwut",
+        makes: Makes::Item,
         arity: -1,
         flags: flag::READONLY | flag::FAST,
         group: Group::Server,

@@ -2,7 +2,7 @@
 //! words of a redis-server that does not allow it (`enable-module-command no`). Tools ask for the list to
 //! know what a server can do.
 
-use super::{ALWAYS, Arg, ArgKind, Args, Context, Group, Handled, Next, Spec, flag, help};
+use super::{ALWAYS, Arg, ArgKind, Args, Context, Group, Handled, Makes, Next, Spec, flag, help};
 use crate::command::failure;
 
 /// Common part of the rows below.
@@ -20,6 +20,7 @@ const PATH: Arg = Arg::of("path", ArgKind::String);
 
 pub(super) const MODULE: Spec = Spec {
     name: "module",
+    makes: Makes::Little,
     arity: -2,
     group: Group::Server,
     since: "4.0.0",
@@ -28,6 +29,7 @@ pub(super) const MODULE: Spec = Spec {
     subcommands: &[
         Spec {
             name: "list",
+            makes: Makes::Item,
             arity: 2,
             summary: "Lists the modules: none",
             complexity: "O(1)",
@@ -37,6 +39,7 @@ pub(super) const MODULE: Spec = Spec {
         },
         Spec {
             name: "load",
+            makes: Makes::Little,
             arity: -3,
             flags: CHANGE,
             summary: "Loads a module; always refused",
@@ -46,6 +49,7 @@ pub(super) const MODULE: Spec = Spec {
         },
         Spec {
             name: "loadex",
+            makes: Makes::Little,
             arity: -3,
             flags: CHANGE,
             since: "7.0.0",
@@ -75,6 +79,7 @@ pub(super) const MODULE: Spec = Spec {
         },
         Spec {
             name: "unload",
+            makes: Makes::Little,
             arity: 3,
             flags: CHANGE,
             summary: "Unloads a module; always refused",
@@ -84,6 +89,7 @@ pub(super) const MODULE: Spec = Spec {
         },
         Spec {
             name: "help",
+            makes: Makes::Item,
             arity: 2,
             flags: ALWAYS,
             since: "5.0.0",

@@ -3,7 +3,7 @@
 
 use resp::reply::Writer;
 
-use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
+use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, Spec, flag, help};
 use crate::command::{deferred, failure};
 use crate::persistence::backup_directory;
 use crate::persistence::snapshot::{Busy, Kind, Outcome};
@@ -16,6 +16,7 @@ const SAVES: u32 = flag::ADMIN | flag::NOSCRIPT | flag::NO_ASYNC_LOADING;
 
 pub(super) const SAVE: Spec = Spec {
     name: "save",
+    makes: Makes::Little,
     arity: 1,
     flags: SAVES | flag::NO_MULTI,
     group: Group::Server,
@@ -27,6 +28,7 @@ pub(super) const SAVE: Spec = Spec {
 
 pub(super) const BGSAVE: Spec = Spec {
     name: "bgsave",
+    makes: Makes::Little,
     arity: -1,
     flags: SAVES,
     group: Group::Server,
@@ -39,6 +41,7 @@ pub(super) const BGSAVE: Spec = Spec {
 
 pub(super) const LASTSAVE: Spec = Spec {
     name: "lastsave",
+    makes: Makes::Little,
     arity: 1,
     flags: flag::LOADING | flag::STALE | flag::FAST,
     group: Group::Server,
@@ -52,6 +55,7 @@ pub(super) const LASTSAVE: Spec = Spec {
 /// Ferrite's own.
 pub(super) const BACKUP: Spec = Spec {
     name: "backup",
+    makes: Makes::Little,
     arity: 2,
     flags: SAVES | flag::NO_MULTI,
     group: Group::Server,

@@ -1,6 +1,8 @@
 //! SLOWLOG: the commands that took long. They are kept by [`crate::metrics::slowlog`].
 
-use super::{ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Next, Spec, flag, help};
+use super::{
+    ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, Spec, flag, help,
+};
 
 /// Common part of the rows below.
 const ROW: Spec = Spec {
@@ -13,6 +15,7 @@ const ROW: Spec = Spec {
 pub(super) const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "get",
+        makes: Makes::Item,
         arity: -2,
         summary: "Returns the latest slow commands",
         complexity: "O(N) where N is the number of commands returned",
@@ -24,6 +27,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "len",
+        makes: Makes::Little,
         arity: 2,
         summary: "Counts the slow commands that are kept",
         tips: &[
@@ -36,6 +40,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "reset",
+        makes: Makes::Little,
         arity: 2,
         summary: "Forgets all slow commands",
         complexity: "O(N) where N is the number of commands kept",
@@ -45,6 +50,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "help",
+        makes: Makes::Item,
         arity: 2,
         flags: ALWAYS,
         since: "6.2.0",

@@ -22,7 +22,7 @@ use keyspace::collection::kind::Members;
 
 use super::items::scan;
 use super::spec::{Begin, Find, ItemsNeeded};
-use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
+use super::{Arg, ArgKind, Group, KeySpec, Makes, Spec, flag::*};
 
 const KEY: Arg = Arg::key("key");
 const MEMBER: Arg = Arg::of("member", ArgKind::String);
@@ -68,6 +68,7 @@ const STORES: Spec = Spec {
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "smembers",
+        makes: Makes::Reply,
         arity: 2,
         flags: READONLY,
         keys: &[KeySpec::one(1, &["RO", "access"])],
@@ -81,6 +82,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "sismember",
+        makes: Makes::Little,
         arity: 3,
         summary: "Tells whether a set has a member",
         args: &[KEY, MEMBER],
@@ -90,6 +92,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "smismember",
+        makes: Makes::Little,
         arity: -3,
         keys: &[KeySpec::one(1, &["RO", "access"])],
         since: "6.2.0",
@@ -102,6 +105,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "scard",
+        makes: Makes::Little,
         arity: 2,
         summary: "Returns the number of members",
         args: &[KEY],
@@ -111,6 +115,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "sadd",
+        makes: Makes::Little,
         arity: -3,
         flags: WRITE | DENYOOM | FAST,
         keys: &[KeySpec::one(1, &["RW", "insert"])],
@@ -124,6 +129,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "srem",
+        makes: Makes::Little,
         arity: -3,
         flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::one(1, &["RW", "delete"])],
@@ -137,6 +143,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "smove",
+        makes: Makes::Little,
         arity: 4,
         flags: WRITE | FAST,
         keys: &[
@@ -158,6 +165,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "spop",
+        makes: Makes::Taken,
         arity: -2,
         flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
@@ -175,6 +183,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "srandmember",
+        makes: Makes::Reply,
         arity: -2,
         flags: READONLY,
         keys: &[KeySpec::one(1, &["RO", "access"])],
@@ -192,6 +201,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "sscan",
+        makes: Makes::Reply,
         arity: -3,
         flags: READONLY,
         keys: &[KeySpec::one(1, &["RO", "access"])],
@@ -213,6 +223,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "sinter",
+        makes: Makes::Reply,
         summary: "Returns the members that all sets have",
         complexity: "O(N*M) for N members of the smallest of M sets",
         handler: several::sinter,
@@ -220,6 +231,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "sunion",
+        makes: Makes::Reply,
         summary: "Returns the members that any of the sets has",
         complexity: "O(N) for N members in all sets",
         handler: several::sunion,
@@ -227,6 +239,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "sdiff",
+        makes: Makes::Reply,
         summary: "Returns the members of the first set that no other has",
         complexity: "O(N) for N members in all sets",
         handler: several::sdiff,
@@ -234,6 +247,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "sinterstore",
+        makes: Makes::Value,
         keys: &[
             KeySpec::one(1, &["RW", "update"]),
             KeySpec::rest(2, 1, &["RO", "access"]),
@@ -245,6 +259,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "sunionstore",
+        makes: Makes::Value,
         summary: "Gives a key the members that any of the sets has",
         complexity: "O(N) for N members in all sets",
         handler: several::sunionstore,
@@ -252,6 +267,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "sdiffstore",
+        makes: Makes::Value,
         summary: "Gives a key the members of the first set that no other has",
         complexity: "O(N) for N members in all sets",
         handler: several::sdiffstore,
@@ -259,6 +275,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "sintercard",
+        makes: Makes::Little,
         arity: -3,
         flags: READONLY | MOVABLE_KEYS,
         keys: &[KeySpec {

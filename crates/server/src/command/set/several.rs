@@ -17,6 +17,7 @@ use crate::config::Packed;
 use crate::observe::notify::Event;
 use crate::request::Pieces;
 use crate::server::Server;
+use crate::shared::memory::Growing;
 use crate::store::{Shards, Still};
 
 const NO_KEYS: Failure = Failure::of("ERR numkeys should be greater than 0");
@@ -146,7 +147,7 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, combine: Combine) -> Handl
             }
             let mut head = Vec::new();
             let out = &mut head;
-            Writer { out, protocol }.set(count);
+            Writer::new(out, protocol).set(count);
             pieces.put_before(head);
             pieces
         });
@@ -176,9 +177,16 @@ impl Combination for Making {
     fn make(&self, target: &[u8], _: Option<(&mut Shards<'_>, &[Key<'_>])>) -> Made {
         let server = self.sources.server;
         let mut builder = server.keyspace.builder(Kind::Set, target).distinct();
+        let mut growing = Growing::new(server);
         for name in self.combine.of(&self.sources) {
             let added = builder.push(&Item::single(name));
             debug_assert!(added.is_ok(), "each member comes once");
+            if !growing.may_go_on(name.text_len()) {
+                break;
+            }
+        }
+        if let Some(bytes) = growing.refused() {
+            return Made::refused(server, bytes);
         }
         let len = builder.len();
         let value = (len > 0).then(|| {

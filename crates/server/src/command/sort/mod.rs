@@ -13,7 +13,7 @@ mod plan;
 mod sort;
 
 use super::spec::{Begin, FIRST_VALUE, Find};
-use super::{Arg, ArgKind, KeySpec, Spec, flag::*};
+use super::{Arg, ArgKind, KeySpec, Makes, Spec, flag::*};
 
 /// Keys that only elements and options tell.
 const fn untold(flags: &'static [&'static str], notes: &'static str) -> KeySpec {
@@ -88,6 +88,7 @@ const ROW: Spec = Spec {
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "sort",
+        makes: Makes::Reply,
         flags: WRITE | DENYOOM | MOVABLE_KEYS,
         keys: &[KEY, PATTERNS, STORE],
         summary: "Returns the elements of a list, a set or a sorted set in order, or stores them as a list",
@@ -105,6 +106,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "sort_ro",
+        makes: Makes::Reply,
         flags: READONLY | MOVABLE_KEYS,
         keys: &[KEY, PATTERNS],
         since: "7.0.0",

@@ -15,6 +15,7 @@ use super::plan::Plan;
 use crate::config::Packed;
 use crate::observe::notify::Event;
 use crate::server::Server;
+use crate::shared::memory::Growing;
 use crate::store::{Shard, Shards, Store};
 
 const NOT_NUMBERS: Failure = Failure::of("ERR One or more scores can't be converted into double");
@@ -53,11 +54,13 @@ fn run(context: &mut Context<'_>, args: &Args<'_>, is_readonly: bool) -> Handled
             }
             return Ok(Next::Done);
         }
-        sorting.weigh(&mut shards, &plan, &mut cold)?;
-        if cold.is_empty() {
+        let mut growing = Growing::new(context.server);
+        sorting.weigh(&mut shards, &plan, (&mut cold, &mut growing))?;
+        if cold.is_empty() && growing.refused().is_none() {
             let order = sorting.order(&plan)?;
-            let found = sorting.found(&mut shards, &plan, &order, &mut cold)?;
-            if cold.is_empty() {
+            let notes = (&mut cold, &mut growing);
+            let found = sorting.found(&mut shards, &plan, &order, notes)?;
+            if cold.is_empty() && growing.refused().is_none() {
                 match plan.store {
                     Some(to) => {
                         let stored = store(context.server, &mut shards, to, &found);
@@ -72,7 +75,10 @@ fn run(context: &mut Context<'_>, args: &Args<'_>, is_readonly: bool) -> Handled
                 return Ok(Next::Done);
             }
         }
-        drop(shards);
+        drop((shards, sorting));
+        if let Some(bytes) = growing.refused() {
+            context.make_room_beyond(bytes)?;
+        }
         pattern::bring_back(&context.store, &cold)?;
     }
     Err(STILL_COLD)
@@ -214,7 +220,7 @@ impl Sorting {
         &mut self,
         shards: &mut Shards<'_>,
         plan: &Plan<'a>,
-        cold: &mut Cold<'a>,
+        (cold, growing): (&mut Cold<'a>, &mut Growing<'_>),
     ) -> Result<(), Failure> {
         let Some(by) = plan.by.filter(|_| !plan.is_unsorted) else {
             return Ok(());
@@ -225,6 +231,10 @@ impl Sorting {
             let element = &self.texts[element.clone()];
             let is_found = pattern::find(shards, by, element, &mut texts, cold)?;
             parts.push(is_found.then_some(from..texts.len()));
+            // What grows may be there twice.
+            if !growing.may_go_on(2 * (texts.len() - from)) {
+                break;
+            }
         }
         self.weights = Weights::Texts(texts, parts);
         Ok(())
@@ -303,7 +313,7 @@ impl Sorting {
         shards: &mut Shards<'_>,
         plan: &Plan<'a>,
         order: &[usize],
-        cold: &mut Cold<'a>,
+        (cold, growing): (&mut Cold<'a>, &mut Growing<'_>),
     ) -> Result<Found, Failure> {
         let mut found = Found {
             texts: Vec::new(),
@@ -318,9 +328,12 @@ impl Sorting {
             for &get in gets {
                 let from = found.texts.len();
                 let is_found = pattern::find(shards, get, element, &mut found.texts, cold)?;
-                found
-                    .parts
-                    .push(is_found.then_some(from..found.texts.len()));
+                let part = from..found.texts.len();
+                found.parts.push(is_found.then_some(part.clone()));
+                // What grows may be there twice, and the reply or the list beside it.
+                if !growing.may_go_on(3 * part.len()) {
+                    return Ok(found);
+                }
             }
         }
         Ok(found)

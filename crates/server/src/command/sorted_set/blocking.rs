@@ -10,7 +10,7 @@ use resp::reply::Writer;
 use super::super::blocking::take_or_wait;
 use super::super::park::{self, Unit};
 use super::super::spec::{Begin, Find, ItemsNeeded};
-use super::super::{Arg, ArgKind, Args, Context, Failure, Handled, KeySpec, Spec, flag::*};
+use super::super::{Arg, ArgKind, Args, Context, Failure, Handled, KeySpec, Makes, Spec, flag::*};
 use super::READS;
 use super::pop::{self, Choice, cold_at_end, leaves_of_choice, take, take_named};
 use crate::config::{Packed, Settings};
@@ -46,6 +46,7 @@ const WAITS: Spec = Spec {
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "bzpopmin",
+        makes: Makes::Taken,
         summary: "Removes the member with the lowest score of the first sorted set that has any, waits for \
                   one if none has",
         items: ItemsNeeded::By(leaves_of_bzpopmin),
@@ -54,6 +55,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "bzpopmax",
+        makes: Makes::Taken,
         summary: "Removes the member with the highest score of the first sorted set that has any, waits for \
                   one if none has",
         items: ItemsNeeded::By(leaves_of_bzpopmax),
@@ -62,6 +64,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "bzmpop",
+        makes: Makes::Taken,
         arity: -5,
         flags: WRITE | BLOCKING | MOVABLE_KEYS,
         keys: &[KeySpec {

@@ -31,7 +31,7 @@ mod several_table;
 
 use super::spec::{Begin, Find, ItemsNeeded};
 
-use super::{Arg, ArgKind, Group, KeySpec, Spec, flag::*};
+use super::{Arg, ArgKind, Group, KeySpec, Makes, Spec, flag::*};
 
 pub(super) use add::{ScoreOptions, add_scores};
 pub(crate) use blocking::COMMANDS as WAITS;
@@ -52,6 +52,7 @@ const READS: Spec = Spec {
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "zadd",
+        makes: Makes::Little,
         arity: -4,
         flags: WRITE | DENYOOM | FAST,
         keys: &[KeySpec::one(1, &["RW", "update"])],
@@ -96,6 +97,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zincrby",
+        makes: Makes::Little,
         arity: 4,
         flags: WRITE | DENYOOM | FAST,
         keys: &[KeySpec::one(1, &["RW", "access", "update"])],
@@ -117,6 +119,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zrem",
+        makes: Makes::Little,
         arity: -3,
         flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::one(1, &["RW", "delete"])],
@@ -134,6 +137,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zcard",
+        makes: Makes::Little,
         arity: 2,
         keys: &[KeySpec::one(1, &["RO"])],
         since: "1.2.0",
@@ -146,6 +150,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zscore",
+        makes: Makes::Little,
         arity: 3,
         since: "1.2.0",
         summary: "Returns the score of a member",
@@ -156,6 +161,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zmscore",
+        makes: Makes::Reply,
         arity: -3,
         since: "6.2.0",
         summary: "Returns the scores of several members",
@@ -170,6 +176,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zrank",
+        makes: Makes::Little,
         arity: -3,
         since: "2.0.0",
         summary: "Tells how many members are before one, the lowest score first",
@@ -187,6 +194,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zrevrank",
+        makes: Makes::Little,
         arity: -3,
         since: "2.0.0",
         summary: "Tells how many members are before one, the highest score first",
@@ -204,6 +212,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zcount",
+        makes: Makes::Little,
         arity: 4,
         since: "2.0.0",
         summary: "Counts the members whose scores are in a range",
@@ -218,6 +227,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zlexcount",
+        makes: Makes::Little,
         arity: 4,
         since: "2.8.9",
         summary: "Counts the members in a range of their names, where all have one score",
@@ -232,6 +242,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zremrangebyrank",
+        makes: Makes::Little,
         arity: 4,
         flags: WRITE | REMOVES,
         keys: &[KeySpec::one(1, &["RW", "delete"])],
@@ -249,6 +260,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zremrangebyscore",
+        makes: Makes::Little,
         arity: 4,
         flags: WRITE | REMOVES,
         keys: &[KeySpec::one(1, &["RW", "delete"])],
@@ -266,6 +278,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zremrangebylex",
+        makes: Makes::Little,
         arity: 4,
         flags: WRITE | REMOVES,
         keys: &[KeySpec::one(1, &["RW", "delete"])],
@@ -283,6 +296,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zpopmin",
+        makes: Makes::Taken,
         arity: -2,
         flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
@@ -299,6 +313,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zpopmax",
+        makes: Makes::Taken,
         arity: -2,
         flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
@@ -315,6 +330,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zmpop",
+        makes: Makes::Taken,
         arity: -4,
         flags: WRITE | REMOVES | MOVABLE_KEYS,
         keys: &[KeySpec {
@@ -342,6 +358,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zrandmember",
+        makes: Makes::Reply,
         arity: -2,
         flags: READONLY,
         since: "6.2.0",
@@ -365,6 +382,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "zscan",
+        makes: Makes::Reply,
         arity: -3,
         flags: READONLY,
         since: "2.8.0",

@@ -20,6 +20,7 @@ use super::bounds::{Lex, Ranks, Scores};
 use crate::config::Packed;
 use crate::observe::notify::Event;
 use crate::server::Server;
+use crate::shared::memory::Growing;
 use crate::store::{Shards, Still};
 
 const LIMIT_OF_RANKS: Failure = Failure::of(
@@ -396,10 +397,16 @@ impl Combination for Stored {
         let (settings, keyspace) = (&self.server.settings, &self.server.keyspace);
         let mut builder = keyspace.builder(Kind::SortedSet, target);
         let is_packed = self.to - self.from <= Packed::sorted_set(settings).entries as u64;
+        let mut growing = Growing::new(self.server);
         self.visit(|item| {
-            let added = builder.push(&stored(&item, is_packed));
-            debug_assert!(added.is_ok(), "each member comes once");
+            if growing.may_go_on(size_of::<f64>() + item.name.text_len()) {
+                let added = builder.push(&stored(&item, is_packed));
+                debug_assert!(added.is_ok(), "each member comes once");
+            }
         });
+        if let Some(bytes) = growing.refused() {
+            return Made::refused(self.server, bytes);
+        }
         let len = self.to - self.from;
         let value = (len > 0).then(|| {
             let form = Packed::form_of(settings, &builder);

@@ -1,13 +1,14 @@
 //! The table of ranges of sorted sets.
 
 use super::super::spec::ItemsNeeded;
-use super::super::{Arg, ArgKind, KeySpec, Spec, flag::*};
+use super::super::{Arg, ArgKind, KeySpec, Makes, Spec, flag::*};
 use super::{READS, range};
 
 /// The table of what reads members by their place.
 pub(crate) const RANGES: &[Spec] = &[
     Spec {
         name: "zrange",
+        makes: Makes::Reply,
         arity: -4,
         flags: READONLY,
         since: "1.2.0",
@@ -43,6 +44,7 @@ pub(crate) const RANGES: &[Spec] = &[
     },
     Spec {
         name: "zrevrange",
+        makes: Makes::Reply,
         arity: -4,
         flags: READONLY,
         since: "1.2.0",
@@ -61,6 +63,7 @@ pub(crate) const RANGES: &[Spec] = &[
     },
     Spec {
         name: "zrangebyscore",
+        makes: Makes::Reply,
         arity: -4,
         flags: READONLY,
         since: "1.0.5",
@@ -91,6 +94,7 @@ pub(crate) const RANGES: &[Spec] = &[
     },
     Spec {
         name: "zrevrangebyscore",
+        makes: Makes::Reply,
         arity: -4,
         flags: READONLY,
         since: "2.2.0",
@@ -119,6 +123,7 @@ pub(crate) const RANGES: &[Spec] = &[
     },
     Spec {
         name: "zrangebylex",
+        makes: Makes::Reply,
         arity: -4,
         flags: READONLY,
         since: "2.8.9",
@@ -145,6 +150,7 @@ pub(crate) const RANGES: &[Spec] = &[
     },
     Spec {
         name: "zrevrangebylex",
+        makes: Makes::Reply,
         arity: -4,
         flags: READONLY,
         since: "2.8.9",
@@ -171,6 +177,7 @@ pub(crate) const RANGES: &[Spec] = &[
     },
     Spec {
         name: "zrangestore",
+        makes: Makes::Value,
         arity: -5,
         flags: WRITE | DENYOOM,
         keys: &[

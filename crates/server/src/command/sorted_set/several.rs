@@ -21,6 +21,7 @@ use crate::config::Packed;
 use crate::observe::notify::Event;
 use crate::request::Pieces;
 use crate::server::Server;
+use crate::shared::memory::Growing;
 use crate::store::{Shards, Still};
 
 const WEIGHT_NOT_A_FLOAT: Failure = Failure::of("ERR weight value is not a float");
@@ -416,11 +417,18 @@ impl Combination for Making {
                 .iter()
                 .all(|(_, member)| member.text_len() <= packed.value);
         let mut builder = server.keyspace.builder(Kind::SortedSet, target);
+        let mut growing = Growing::new(server);
         for &(score, member) in &all {
+            if !growing.may_go_on(size_of::<f64>() + member.text_len()) {
+                break;
+            }
             // Where Redis holds the set packed there is no -0.
             let score = if is_packed { score + 0.0 } else { score };
             let added = builder.push(&scored(member, score, &mut [0; 8]));
             debug_assert!(added.is_ok(), "each member comes once");
+        }
+        if let Some(bytes) = growing.refused() {
+            return Made::refused(server, bytes);
         }
         let value = (!all.is_empty()).then(|| {
             let form = Packed::form_of(&server.settings, &builder);

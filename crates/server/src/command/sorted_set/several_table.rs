@@ -1,13 +1,14 @@
 //! The table of commands on several sets, sorted or not.
 
 use super::super::spec::{Begin, Find};
-use super::super::{Arg, ArgKind, KeySpec, Spec, flag::*};
+use super::super::{Arg, ArgKind, KeySpec, Makes, Spec, flag::*};
 use super::{READS, several};
 
 /// The table of what is made of several sets.
 pub(crate) const COMBINES: &[Spec] = &[
     Spec {
         name: "zunion",
+        makes: Makes::Reply,
         arity: -3,
         flags: READONLY | MOVABLE_KEYS,
         keys: &[KeySpec {
@@ -47,6 +48,7 @@ pub(crate) const COMBINES: &[Spec] = &[
     },
     Spec {
         name: "zinter",
+        makes: Makes::Reply,
         arity: -3,
         flags: READONLY | MOVABLE_KEYS,
         keys: &[KeySpec {
@@ -86,6 +88,7 @@ pub(crate) const COMBINES: &[Spec] = &[
     },
     Spec {
         name: "zdiff",
+        makes: Makes::Reply,
         arity: -3,
         flags: READONLY | MOVABLE_KEYS,
         keys: &[KeySpec {
@@ -111,6 +114,7 @@ pub(crate) const COMBINES: &[Spec] = &[
     },
     Spec {
         name: "zunionstore",
+        makes: Makes::Value,
         arity: -4,
         flags: WRITE | DENYOOM | MOVABLE_KEYS,
         keys: &[
@@ -158,6 +162,7 @@ pub(crate) const COMBINES: &[Spec] = &[
     },
     Spec {
         name: "zinterstore",
+        makes: Makes::Value,
         arity: -4,
         flags: WRITE | DENYOOM | MOVABLE_KEYS,
         keys: &[
@@ -205,6 +210,7 @@ pub(crate) const COMBINES: &[Spec] = &[
     },
     Spec {
         name: "zdiffstore",
+        makes: Makes::Value,
         arity: -4,
         flags: WRITE | DENYOOM | MOVABLE_KEYS,
         keys: &[
@@ -238,6 +244,7 @@ pub(crate) const COMBINES: &[Spec] = &[
     },
     Spec {
         name: "zintercard",
+        makes: Makes::Little,
         arity: -3,
         flags: READONLY | MOVABLE_KEYS,
         keys: &[KeySpec {

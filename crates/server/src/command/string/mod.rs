@@ -26,7 +26,7 @@ mod subsequence;
 mod write;
 
 use super::spec::{Begin, Find, LargeUse, NO_VALUES};
-use super::{Arg, ArgKind, Failure, Group, KeySpec, Spec, failure, flag::*};
+use super::{Arg, ArgKind, Failure, Group, KeySpec, Makes, Spec, failure, flag::*};
 use crate::server::Server;
 
 /// The length of a string that `len` bytes at `offset` make necessary, if `proto-max-bulk-len` allows for it.
@@ -66,6 +66,7 @@ const REPLACE: &[KeySpec] = &[KeySpec::one(1, &["OW", "update"])];
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
         name: "get",
+        makes: Makes::Item,
         arity: 2,
         flags: READONLY | FAST,
         keys: READ,
@@ -78,6 +79,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "mget",
+        makes: Makes::Reply,
         arity: -2,
         flags: READONLY | FAST,
         keys: &[KeySpec::rest(1, 1, &["RO", "access"])],
@@ -92,6 +94,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "strlen",
+        makes: Makes::Little,
         arity: 2,
         flags: READONLY | FAST,
         keys: &[KeySpec::one(1, &["RO"])],
@@ -105,6 +108,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "getrange",
+        makes: Makes::Item,
         arity: 4,
         flags: READONLY,
         keys: READ,
@@ -119,6 +123,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "substr",
+        makes: Makes::Item,
         arity: 4,
         flags: READONLY,
         keys: READ,
@@ -133,6 +138,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "getex",
+        makes: Makes::Item,
         arity: -2,
         flags: WRITE | FAST,
         keys: &[KeySpec {
@@ -156,6 +162,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "getdel",
+        makes: Makes::Taken,
         arity: 2,
         flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
@@ -169,6 +176,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "getset",
+        makes: Makes::Item,
         arity: 3,
         flags: WRITE | DENYOOM | FAST,
         keys: CHANGE,
@@ -185,6 +193,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "set",
+        makes: Makes::Little,
         arity: -3,
         flags: WRITE | DENYOOM | BOUNDED,
         keys: &[KeySpec {
@@ -241,6 +250,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "setnx",
+        makes: Makes::Little,
         arity: 3,
         flags: WRITE | DENYOOM | FAST,
         keys: &[KeySpec::one(1, &["OW", "insert"])],
@@ -257,6 +267,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "setex",
+        makes: Makes::Little,
         arity: 4,
         flags: WRITE | DENYOOM | BOUNDED,
         keys: REPLACE,
@@ -274,6 +285,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "psetex",
+        makes: Makes::Little,
         arity: 4,
         flags: WRITE | DENYOOM | BOUNDED,
         keys: REPLACE,
@@ -291,6 +303,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "mset",
+        makes: Makes::Little,
         arity: -3,
         flags: WRITE | DENYOOM | BOUNDED,
         keys: &[KeySpec::rest(1, 2, &["OW", "update"])],
@@ -309,6 +322,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "msetnx",
+        makes: Makes::Little,
         arity: -3,
         flags: WRITE | DENYOOM | BOUNDED,
         keys: &[KeySpec::rest(1, 2, &["OW", "insert"])],
@@ -324,6 +338,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "msetex",
+        makes: Makes::Little,
         arity: -4,
         flags: WRITE | DENYOOM | MOVABLE_KEYS,
         keys: &[KeySpec {
@@ -360,6 +375,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "append",
+        makes: Makes::Value,
         arity: 3,
         flags: WRITE | DENYOOM | FAST,
         keys: &[KeySpec::one(1, &["RW", "insert"])],
@@ -373,6 +389,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "setrange",
+        makes: Makes::Value,
         arity: 4,
         flags: WRITE | DENYOOM,
         keys: &[KeySpec::one(1, &["RW", "update"])],
@@ -386,6 +403,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "incr",
+        makes: Makes::Little,
         arity: 2,
         flags: WRITE | DENYOOM | FAST,
         keys: CHANGE,
@@ -397,6 +415,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "decr",
+        makes: Makes::Little,
         arity: 2,
         flags: WRITE | DENYOOM | FAST,
         keys: CHANGE,
@@ -408,6 +427,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "incrby",
+        makes: Makes::Little,
         arity: 3,
         flags: WRITE | DENYOOM | FAST,
         keys: CHANGE,
@@ -419,6 +439,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "decrby",
+        makes: Makes::Little,
         arity: 3,
         flags: WRITE | DENYOOM | FAST,
         keys: CHANGE,
@@ -430,6 +451,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "incrbyfloat",
+        makes: Makes::Little,
         arity: 3,
         flags: WRITE | DENYOOM | FAST,
         keys: CHANGE,
@@ -442,6 +464,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "digest",
+        makes: Makes::Little,
         arity: 2,
         flags: READONLY | FAST,
         keys: READ,
@@ -455,6 +478,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "delex",
+        makes: Makes::Little,
         arity: -2,
         flags: WRITE | REMOVES | FAST,
         keys: &[KeySpec::one(1, &["RW", "delete", "variable_flags"])],
@@ -471,6 +495,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "delifeq",
+        makes: Makes::Little,
         arity: 3,
         flags: WRITE | REMOVES | BOUNDED,
         keys: &[KeySpec::one(1, &["RM", "access", "delete"])],
@@ -483,6 +508,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
     Spec {
         name: "lcs",
+        makes: Makes::Item,
         arity: -3,
         flags: READONLY,
         keys: &[KeySpec {

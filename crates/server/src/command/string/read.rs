@@ -52,7 +52,7 @@ fn write_values<'k>(
     for key in keys {
         // A key of another kind is as good as missing.
         match shards.of(key).read(key) {
-            Some(entry) if entry.is_string() => entry.answer_string(reply)?,
+            Some(entry) if entry.is_string() => entry.answer_string_of_many(reply)?,
             Some(_) | None => reply.null(),
         }
     }

@@ -20,6 +20,9 @@ use crate::config::Packed;
 use crate::limits::{PACKED_ENTRIES, PACKED_INTEGERS, PACKED_VALUE_BYTES, SNAPSHOT_FIELDS};
 use crate::persistence::Durable;
 
+/// Bytes of items that are read between two looks at whether to go on, if they are not [`SNAPSHOT_FIELDS`].
+const READ_PAUSE_BYTES: usize = 1 << 20;
+
 /// The kinds of collections that are read.
 pub(crate) const KINDS: &[Collection] = &[
     Collection::Hash,
@@ -190,9 +193,12 @@ pub(crate) fn read_items<R: Read>(
         _ => Kind::Hash,
     };
     let mut builder = server.keyspace.builder(kind, key);
+    let (mut items, mut bytes) = (0, 0);
     loop {
-        if builder.len() % SNAPSHOT_FIELDS as u64 == SNAPSHOT_FIELDS as u64 - 1 {
+        items += 1;
+        if items == SNAPSHOT_FIELDS || bytes >= READ_PAUSE_BYTES {
             pause(reader.offset())?;
+            (items, bytes) = (0, 0);
         }
         let mut score_bytes = [0; 8];
         let item = match reader.next().map_err(|error| error.to_string())? {
@@ -208,6 +214,7 @@ pub(crate) fn read_items<R: Read>(
             Some(Typed::End) => break,
             _ => unreachable!("a collection has items of its kind until it ends"),
         };
+        bytes += item.name.text_len() + item.value.map_or(0, |value| value.text_len());
         let added = builder.push(&item);
         added.map_err(|DuplicateItem| {
             let mut scratch = [0; DECIMAL_MAX];

@@ -29,16 +29,19 @@
 //!    commands. Clients with too many unsent bytes are closed meanwhile, else the replies to hundreds of
 //!    clients in one turn would be many times the limit.
 //!
-//! Three things may exceed the limit for a moment. A reply to a command that reads, beyond the margin: until
-//! it is sent, or until room is made before the next command of its window or after the last. Requests that
-//! are being received while nothing can be evicted. Both are clients' buffers, which `maxmemory-clients`
-//! bounds. The third is the values that one command per turn reads from the log when nothing could leave
-//! memory for long.
+//! 6. A reply of many items is bounded while it is made, and so is a value whose size shows only at its end
+//!    ([`Growing`], `command::room`).
+//!
+//! Three things may exceed the limit for a moment. What cannot wait for room: the requests of a transaction,
+//! and replies, by [`BEYOND_SHARE`] of the limit. Requests that are being received while nothing can be
+//! evicted: they are clients' buffers, which `maxmemory-clients` bounds. The values that one command per turn
+//! reads from the log when nothing could leave memory for long.
 //!
 //! Not here: the choice of a key (`keyspace::evict`), and the effects of its eviction ([`crate::store`]).
 
 mod clients;
 mod evictor;
+mod growing;
 mod physical;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
@@ -54,6 +57,10 @@ use crate::limits::{
 use crate::shared::Shared;
 
 pub(crate) use evictor::{Evictor, Room};
+pub(crate) use growing::Growing;
+
+/// What cannot wait for room, such as a reply inside of a transaction, may exceed the limit by 1/N of it.
+const BEYOND_SHARE: i64 = 16;
 
 /// The limit and what counts against it.
 #[derive(Default)]
@@ -154,6 +161,29 @@ impl Budget {
         self.excess(usize::try_from(bytes).unwrap_or(usize::MAX)) <= 0
     }
 
+    /// Bytes that can be taken without making room: those below the limit, and the part beyond it that is
+    /// for what cannot wait.
+    fn room_now(&self) -> usize {
+        match self.limit.load(Relaxed) {
+            i64::MAX => usize::MAX,
+            limit => (limit / BEYOND_SHARE).saturating_sub(self.excess(0)).max(0) as usize,
+        }
+    }
+
+    /// About as many, without a look at every thread: fewer.
+    #[inline]
+    pub(crate) fn room_nearly(&self) -> usize {
+        let ceiling = self.ceiling.load(Relaxed);
+        ceiling.saturating_sub(sys::memory::published()).max(0) as usize
+    }
+
+    /// Whether there can ever be room for so many bytes: the server itself takes the rest of the limit.
+    pub(crate) fn can_have_room(&self, bytes: usize) -> bool {
+        let own = self.startup_used.load(Relaxed) + self.margin.load(Relaxed);
+        let most = self.limit.load(Relaxed).saturating_sub(own);
+        i64::try_from(bytes).is_ok_and(|bytes| bytes <= most)
+    }
+
     /// Whether the bytes in use exceed the limit.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.is_near() && self.excess(0) > 0
@@ -197,6 +227,14 @@ impl Budget {
 }
 
 impl Shared {
+    /// Bytes that can be taken without making room ([`Budget::room_now`]). No data is refused that is loaded.
+    pub(crate) fn room_now(&self) -> usize {
+        match self.is_loading() {
+            true => usize::MAX,
+            false => self.memory.room_now(),
+        }
+    }
+
     /// Bytes in use by the whole process.
     pub(crate) fn used_memory(&self) -> u64 {
         self.memory.used().max(0) as u64

@@ -1,0 +1,45 @@
+//! Memory of something that a command makes, and of which only the end shows how large it is.
+
+use crate::shared::Shared;
+
+/// Bytes between two looks.
+const LOOK_BYTES: usize = 64 * 1024;
+
+/// Counts the bytes of something that grows, and looks now and then whether there is room for more.
+pub(crate) struct Growing<'s> {
+    shared: &'s Shared,
+    bytes: usize,
+    /// Bytes since the last look.
+    unseen: usize,
+    is_refused: bool,
+}
+
+impl<'s> Growing<'s> {
+    /// Nothing yet.
+    pub(crate) fn new(shared: &'s Shared) -> Growing<'s> {
+        Growing {
+            shared,
+            bytes: 0,
+            unseen: 0,
+            is_refused: false,
+        }
+    }
+
+    /// Notes that it has become so many bytes larger. Returns whether it may go on growing: if not, it is to
+    /// be dropped.
+    #[inline]
+    pub(crate) fn may_go_on(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes;
+        self.unseen += bytes;
+        if self.unseen >= LOOK_BYTES {
+            self.unseen = 0;
+            self.is_refused |= self.shared.room_now() < LOOK_BYTES;
+        }
+        !self.is_refused
+    }
+
+    /// Its bytes when there was no room for more; `None` if there always was.
+    pub(crate) fn refused(&self) -> Option<usize> {
+        self.is_refused.then_some(self.bytes)
+    }
+}

@@ -1,0 +1,242 @@
+//! A single request or transaction, whatever it asks for, stays within the limit: what does not fit is
+//! refused before it has an effect, and the other requests of its transaction run.
+
+use std::time::Duration;
+
+use super::support::{Client, PATIENCE, Server, Target, Value, encode_request};
+
+/// The limit, and what docs/eviction.md allows the process beyond it.
+const LIMITED: &[&str] = &["--maxmemory", "64mb"];
+const MOST: u64 = (64 << 20) / 10 * 11;
+
+/// A request of words.
+fn request(words: &[&str]) -> Vec<u8> {
+    let words: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+    encode_request(&words)
+}
+
+/// The same argument many times behind others.
+fn repeated(words: &[&str], argument: &str, times: usize) -> Vec<u8> {
+    request(&[words, &vec![argument; times]].concat())
+}
+
+fn is_refused(reply: &Value) -> bool {
+    matches!(reply, Value::Error(text) if text.starts_with(b"OOM"))
+}
+
+/// A server with a limit, and a client.
+struct Limited {
+    server: Server,
+    client: Client,
+}
+
+impl Limited {
+    fn start() -> Limited {
+        Limited::start_with(LIMITED)
+    }
+
+    fn start_with(options: &[&str]) -> Limited {
+        let server = Server::start(Target::Logged { threads: 2 }, options);
+        let client = server.client();
+        Limited { server, client }
+    }
+
+    fn send(&mut self, request: &[u8]) -> Value {
+        self.client.send_bytes(request).expect("the server reads");
+        self.client.read(PATIENCE).expect("the server replies")
+    }
+
+    /// Adds items of 100 bytes.
+    fn fill(&mut self, command: &str, key: &str, items: usize) {
+        for first in (0..items).step_by(500) {
+            let mut words = vec![command.to_string(), key.to_string()];
+            for number in first..first + 500 {
+                if command == "HSET" {
+                    words.push(format!("f{number}"));
+                }
+                words.push(format!("{number:0100}"));
+            }
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let reply = self.send(&request(&words));
+            assert!(matches!(reply, Value::Int(_)), "{reply:?}");
+        }
+    }
+
+    /// Runs a transaction: `setting` behind the others. How many of the others were refused.
+    fn transact(&mut self, requests: &[Vec<u8>]) -> usize {
+        let setting = request(&["SET", "behind", "1"]);
+        let mut bytes = request(&["MULTI"]);
+        requests.iter().for_each(|its| bytes.extend_from_slice(its));
+        bytes.extend(setting);
+        bytes.extend(request(&["EXEC"]));
+        self.client.send_bytes(&bytes).expect("the server reads");
+        for _ in 0..=requests.len() + 1 {
+            let reply = self.client.read(PATIENCE).expect("the server replies");
+            assert!(matches!(reply, Value::Simple(_)), "{reply:?}");
+        }
+        let replies = self.client.read(PATIENCE).expect("the server replies");
+        let Value::Array(replies) = replies else {
+            panic!("{replies:?}");
+        };
+        let (last, others) = replies.split_last().expect("there is one for each");
+        assert_eq!(*last, Value::Simple(b"OK".to_vec()), "the others run");
+        assert_eq!(others.len(), requests.len());
+        others.iter().filter(|reply| is_refused(reply)).count()
+    }
+
+    /// Looks at the most memory that the process has had.
+    fn check(&mut self) {
+        let mut other = self.server.client();
+        assert_eq!(other.ask("PING"), Value::Simple(b"PONG".to_vec()));
+        let most = self.server.most_resident_bytes();
+        assert!(most <= MOST, "{most} bytes of {MOST}");
+    }
+}
+
+#[test]
+fn values_that_a_small_request_asks_for_have_to_fit() {
+    let setrange = |bytes: &str| -> Vec<Vec<u8>> {
+        let request = |number| request(&["SETRANGE", &format!("k{number}"), bytes, "x"]);
+        (0..20).map(request).collect()
+    };
+    let cases = [
+        (vec![request(&["SETBIT", "k", "4294967295", "1"])], 1),
+        (
+            vec![request(&["BITFIELD", "k", "SET", "u8", "3294967000", "1"])],
+            1,
+        ),
+        (setrange("50000000"), 20),
+        (setrange("5000000"), 10),
+    ];
+    for (requests, least) in cases {
+        let mut limited = Limited::start();
+        assert!(limited.transact(&requests) >= least);
+        limited.check();
+        // Outside of a transaction nothing but the value itself has to fit.
+        let outside = limited.send(&requests[0]);
+        let fits = least >= 10;
+        assert_eq!(is_refused(&outside), !fits, "{outside:?}");
+        limited.check();
+    }
+}
+
+#[test]
+fn copies_have_to_fit() {
+    for words in [
+        &["COPY", "a", "TO"][..],
+        &["BITOP", "NOT", "TO", "a"],
+        &["BITOP", "OR", "TO", "a", "b"],
+    ] {
+        let mut limited = Limited::start();
+        limited.send(&request(&["SETRANGE", "a", "10000000", "x"]));
+        let requests: Vec<Vec<u8>> = (0..10)
+            .map(|number| {
+                let to = format!("to:{number}");
+                let named = words
+                    .iter()
+                    .map(|&word| if word == "TO" { &to } else { word });
+                request(&named.collect::<Vec<_>>())
+            })
+            .collect();
+        assert!(limited.transact(&requests) > 0);
+        limited.check();
+        for request in &requests {
+            limited.send(request);
+        }
+        limited.check();
+    }
+}
+
+#[test]
+fn replies_of_a_transaction_have_to_fit_together() {
+    let cases = [
+        ("RPUSH", &["LRANGE", "k", "0", "-1"][..], 200),
+        ("HSET", &["HGETALL", "k"], 200),
+        ("SADD", &["SMEMBERS", "k"], 200),
+        ("HSET", &["HSCAN", "k", "0", "COUNT", "1000000"], 200),
+        ("GET", &["GET", "k"], 20_000),
+    ];
+    for (filling, words, times) in cases {
+        let mut limited = Limited::start();
+        match filling {
+            "GET" => drop(limited.send(&request(&["SET", "k", &"x".repeat(10_000)]))),
+            command => limited.fill(command, "k", 20_000),
+        }
+        let refused = limited.transact(&vec![request(words); times]);
+        assert!((1..times).contains(&refused), "{words:?}: {refused}");
+        limited.check();
+    }
+}
+
+#[test]
+fn replies_that_repeat_large_items_have_to_fit() {
+    let mut limited = Limited::start();
+    let large = "x".repeat(15_000);
+    limited.send(&request(&["SET", "k", &large]));
+    limited.send(&request(&["HSET", "h", "f", &large]));
+    for number in 0..20 {
+        limited.send(&repeated(&["RPUSH", "l"], &(number % 2).to_string(), 500));
+    }
+    limited.send(&request(&["MSET", "k0", &large, "k1", &large]));
+    for request in [
+        repeated(&["HMGET", "h"], "f", 10_000),
+        repeated(&["MGET"], "k", 10_000),
+        request(&["SORT", "l", "BY", "nosort", "GET", "k*"]),
+        request(&["SORT", "l", "BY", "nosort", "GET", "k*", "STORE", "d"]),
+        repeated(
+            &["HGETEX", "h", "EX", "100", "FIELDS", "10000"],
+            "f",
+            10_000,
+        ),
+    ] {
+        let reply = limited.send(&request);
+        assert!(is_refused(&reply), "{reply:?}");
+        limited.check();
+    }
+    assert_eq!(
+        limited.client.ask("HTTL h FIELDS 1 f"),
+        Value::Array(vec![Value::Int(-1)]),
+        "a refused HGETEX has changed nothing"
+    );
+    assert_eq!(limited.client.ask("EXISTS d"), Value::Int(0));
+}
+
+#[test]
+fn a_client_that_does_not_read_gets_what_fits() {
+    let mut limited = Limited::start();
+    limited.fill("RPUSH", "k", 20_000);
+    let mut idle = limited.server.client();
+    let mut bytes = request(&["MULTI"]);
+    (0..2_000).for_each(|_| bytes.extend(request(&["LRANGE", "k", "0", "-1"])));
+    bytes.extend(request(&["EXEC"]));
+    idle.send_bytes(&bytes).expect("the server reads");
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(20));
+        limited.check();
+    }
+}
+
+#[test]
+fn payloads_do_not_unpack_to_more_than_fits() {
+    let mut limited = Limited::start_with(&[]);
+    limited.send(&request(&["SETRANGE", "s", "60000000", "x"]));
+    let mut words = vec!["HSET".to_string(), "h".to_string()];
+    for number in 0..50 {
+        words.extend([format!("f{number}"), "x".repeat(2_000_000)]);
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    limited.send(&request(&words));
+    let dumps = ["s", "h"].map(|key| match limited.send(&request(&["DUMP", key])) {
+        Value::Bulk(bytes) => bytes,
+        other => panic!("{other:?}"),
+    });
+    drop(limited);
+    let mut limited = Limited::start();
+    for payload in dumps {
+        assert!(payload.len() < 2 << 20, "it is compressed");
+        let restore = [b"RESTORE".to_vec(), b"k".to_vec(), b"0".to_vec(), payload];
+        let reply = limited.send(&encode_request(&restore));
+        assert!(is_refused(&reply), "{reply:?}");
+        limited.check();
+    }
+}
