@@ -150,7 +150,8 @@ impl Context<'_> {
     #[inline]
     pub(crate) fn may_reply(&self, command: &Command) -> bool {
         let bytes = self.reply.position();
-        bytes < FLUSH_BYTES || command.spec.makes == Makes::Little || self.may_reply_more(bytes)
+        let replies_little = matches!(command.spec.makes, Makes::Little | Makes::Value);
+        bytes < FLUSH_BYTES || replies_little || self.may_reply_more(bytes)
     }
 
     /// The buffer may move.
@@ -167,7 +168,8 @@ pub(crate) enum Makes {
     Unsaid,
     /// A reply or a value of about the bytes of the request at most.
     Little,
-    /// A large value: the handler asks for room before it makes it ([`Context::foresee`]).
+    /// A small reply, and a large value: the handler looks for room before it makes the value
+    /// ([`Context::foresee`]), or while it grows ([`Growing`](crate::shared::memory::Growing)).
     Value,
     /// A reply of one item or value that is stored.
     Item,

@@ -65,6 +65,10 @@ pub(super) fn hgetex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         _ => Event::HEXPIRE,
     };
     let reply = &mut context.reply;
+    if is_over {
+        // Fields go as they are shown, so the command cannot run again.
+        reply.end_limit();
+    }
     reply.array(args.len() - first);
     let Some(hash) = hash else {
         (first..args.len()).for_each(|_| reply.null());
@@ -84,7 +88,7 @@ pub(super) fn hgetex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             }
         }
         // Without room for the reply nothing is changed.
-        if is_over || reply.is_cut() {
+        if is_over || reply.is_cut() || expiry == Expiry::Unsaid {
             return;
         }
         for name in (first..args.len()).filter_map(|at| cell(args, at).ok()) {

@@ -177,7 +177,7 @@ impl Combination for Making {
     fn make(&self, target: &[u8], _: Option<(&mut Shards<'_>, &[Key<'_>])>) -> Made {
         let server = self.sources.server;
         let mut builder = server.keyspace.builder(Kind::Set, target).distinct();
-        let mut growing = Growing::new(server);
+        let mut growing = Growing::doubled(server);
         for name in self.combine.of(&self.sources) {
             let added = builder.push(&Item::single(name));
             debug_assert!(added.is_ok(), "each member comes once");

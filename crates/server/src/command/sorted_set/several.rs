@@ -417,7 +417,7 @@ impl Combination for Making {
                 .iter()
                 .all(|(_, member)| member.text_len() <= packed.value);
         let mut builder = server.keyspace.builder(Kind::SortedSet, target);
-        let mut growing = Growing::new(server);
+        let mut growing = Growing::doubled(server);
         for &(score, member) in &all {
             if !growing.may_go_on(size_of::<f64>() + member.text_len()) {
                 break;

@@ -11,6 +11,8 @@ pub(crate) struct Growing<'s> {
     bytes: usize,
     /// Bytes since the last look.
     unseen: usize,
+    /// Whether all of it is there twice in the end.
+    doubles: bool,
     is_refused: bool,
 }
 
@@ -21,7 +23,16 @@ impl<'s> Growing<'s> {
             shared,
             bytes: 0,
             unseen: 0,
+            doubles: false,
             is_refused: false,
+        }
+    }
+
+    /// The same of something that is copied in the end, when it is put in order.
+    pub(crate) fn doubled(shared: &'s Shared) -> Growing<'s> {
+        Growing {
+            doubles: true,
+            ..Growing::new(shared)
         }
     }
 
@@ -33,7 +44,8 @@ impl<'s> Growing<'s> {
         self.unseen += bytes;
         if self.unseen >= LOOK_BYTES {
             self.unseen = 0;
-            self.is_refused |= self.shared.room_now() < LOOK_BYTES;
+            let copy = if self.doubles { self.bytes } else { 0 };
+            self.is_refused |= self.shared.room_now() < LOOK_BYTES + copy;
         }
         !self.is_refused
     }
