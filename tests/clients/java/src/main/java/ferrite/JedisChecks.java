@@ -11,6 +11,9 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.Jedis;
@@ -26,6 +29,7 @@ import redis.clients.jedis.exceptions.JedisDataException;
 import redis.clients.jedis.params.ClientKillParams;
 import redis.clients.jedis.params.ScanParams;
 import redis.clients.jedis.params.SetParams;
+import redis.clients.jedis.resps.ScanResult;
 import redis.clients.jedis.resps.Tuple;
 
 /**
@@ -55,6 +59,7 @@ final class JedisChecks {
     boolean passed = new JedisChecks(null).run("default");
     passed &= new JedisChecks(RedisProtocol.RESP2).run("resp2");
     passed &= new JedisChecks(RedisProtocol.RESP3).run("resp3");
+    passed &= new JedisChecks(null).scans();
     passed &= new Checks("pooled").check("all", JedisChecks::pooled).passed();
     System.exit(passed ? 0 : 1);
   }
@@ -208,14 +213,40 @@ final class JedisChecks {
     Set<String> expected = new HashSet<>();
     for (int i = 0; i < 1000; i++) expected.add("scan:" + i);
     c.mset(expected.stream().flatMap(key -> List.of(key, "x").stream()).toArray(String[]::new));
+    ScanParams few = new ScanParams().match("scan:*").count(50);
+    equal(scanned(cursor -> c.scan(cursor, few), key -> key), expected);
+  }
+
+  /** Scans of 20,000 elements of each type show all of them. */
+  private boolean scans() {
+    c.flushAll();
+    return new Checks("scans").check("all", this::scanLarge).passed();
+  }
+
+  private void scanLarge() {
+    Set<String> names = new HashSet<>();
+    for (int i = 0; i < 20_000; i++) names.add("element:" + i);
+    c.mset(names.stream().flatMap(name -> Stream.of(name, "x")).toArray(String[]::new));
+    c.hset("scanned:hash", names.stream().collect(Collectors.toMap(name -> name, name -> "x")));
+    c.sadd("scanned:set", names.toArray(String[]::new));
+    c.zadd("scanned:sorted", names.stream().collect(Collectors.toMap(name -> name, name -> (double) name.hashCode())));
+    ScanParams few = new ScanParams().match("element:*").count(100);
+    equal(scanned(cursor -> c.scan(cursor, few), key -> key), names);
+    equal(scanned(cursor -> c.hscan("scanned:hash", cursor, few), Map.Entry::getKey), names);
+    equal(scanned(cursor -> c.sscan("scanned:set", cursor, few), member -> member), names);
+    equal(scanned(cursor -> c.zscan("scanned:sorted", cursor, few), Tuple::getElement), names);
+  }
+
+  /** All that the calls of a scan show. */
+  private static <T> Set<String> scanned(Function<String, ScanResult<T>> scan, Function<T, String> name) {
     Set<String> seen = new HashSet<>();
     String cursor = ScanParams.SCAN_POINTER_START;
     do {
-      var page = c.scan(cursor, new ScanParams().match("scan:*").count(50));
-      seen.addAll(page.getResult());
+      ScanResult<T> page = scan.apply(cursor);
+      page.getResult().forEach(item -> seen.add(name.apply(item)));
       cursor = page.getCursor();
     } while (!cursor.equals(ScanParams.SCAN_POINTER_START));
-    equal(seen, expected);
+    return seen;
   }
 
   private void pipeline() {
