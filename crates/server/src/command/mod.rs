@@ -49,7 +49,7 @@ pub(crate) use crate::request::{Args, Failure, failure};
 use std::cell::Cell;
 
 use crate::pubsub::Listeners;
-use crate::request::Reply;
+use crate::request::{Output, Reply};
 use crate::server::Server;
 use crate::store::Store;
 use crate::values::blobs::Received;
@@ -111,6 +111,8 @@ pub(crate) struct Extras {
     pub(crate) received: Option<Box<Received>>,
     /// Bytes of values for which the running transaction has found room.
     pub(crate) foreseen: Cell<usize>,
+    /// Messages for the connection whose transaction runs.
+    pub(crate) held: Output,
     /// Values pinned for the running command.
     pub(crate) pins: Vec<(usize, u64)>,
 }

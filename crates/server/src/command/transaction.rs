@@ -223,7 +223,11 @@ fn run_all(context: &mut Context<'_>, transaction: &Transaction) -> Option<Vec<u
         }
     }
     timer.finish_run();
+    if context.session.listens {
+        context.receive();
+    }
     context.in_transaction = false;
+    context.tell_held();
     context.command = exec;
     databases
 }

@@ -246,6 +246,7 @@ impl<'w> Window<'w> {
             }
             if ready::any() && !matches!(next, Next::Fetch | Next::Retry) {
                 park::serve(context);
+                context.tell_own_changes();
             }
             if next != Next::Done {
                 stop = Some(Stop::at(number, request, next));
@@ -275,6 +276,7 @@ impl Stop {
     fn given_way(number: usize, request: &Request, context: &mut Context<'_>) -> Stop {
         if ready::any() {
             park::serve(context);
+            context.tell_own_changes();
         }
         Stop::at(number, request, Next::Done)
     }
@@ -331,6 +333,7 @@ fn run_apart<'c>(
     let stats = context.store.stats;
     stats.hot_keys.set_left(looked_at.saturating_sub(number));
     let next = run_special(request, context, args, timer);
+    context.tell_own_changes();
     *looked_at = number + 1 + stats.hot_keys.left();
     if !matches!(next, Next::Fetch | Next::Retry) {
         drop_unused(context);

@@ -196,6 +196,17 @@ impl<'c> Reply<'c> {
         self.writer.out.extend_from_slice(bytes);
     }
 
+    /// Appends what was written elsewhere.
+    pub(crate) fn append_output(&mut self, output: Output) {
+        let from = self.writer.out.len();
+        self.large
+            .extend(output.large.into_iter().map(|pinned| Pinned {
+                at: pinned.at + from,
+                ..pinned
+            }));
+        self.writer.out.extend_from_slice(&output.bytes);
+    }
+
     /// Stored value as a bulk string: copied if it is small, by reference if it is large.
     #[inline]
     pub(crate) fn value(&mut self, value: Stored<'_>) {

@@ -143,14 +143,17 @@ pub(super) fn hello(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         }
         at += option.size();
     }
-    let (server, session) = (context.server, &mut *context.session);
-    if !session.is_admitted(|| server.needs_password()) {
+    let server = context.server;
+    if !context.session.is_admitted(|| server.needs_password()) {
         return Err(HELLO_WITHOUT_AUTH);
     }
-    if let Some(protocol) = protocol {
+    if protocol.is_some() {
         // Messages so far are written in the earlier protocol.
-        let token = session.client.token.load(Relaxed);
-        context.listeners.receive(server, token, &mut context.reply);
+        context.receive();
+    }
+    let token = context.token();
+    let session = &mut *context.session;
+    if let Some(protocol) = protocol {
         session.set_protocol(protocol);
         context.reply.set_protocol(protocol);
         if context.listeners.knows(token) {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::{Key, reason};
+use resp::reply::Protocol;
 
 use crate::command::{Command, Context, Reach, Session, flag, server::key_finder};
 use crate::limits::{LEAVE_SLICE, TRACKING_EVICTIONS, TRACKING_GRACE_MS};
 use crate::observe::removals::{self, Leftover};
-use crate::observe::tracking::{PREFIX_BYTES, Wish, set_current};
+use crate::observe::tracking::{PREFIX_BYTES, Wish, set_current, take_own_changes};
 use crate::request::Args;
 use crate::server::Server;
 use crate::shared::clients::status;
@@ -115,6 +116,24 @@ pub(crate) fn end_command(session: &Session, command: Option<&Command>) {
     let is_client = command.is_some_and(|command| command.full_name.starts_with("client"));
     if session.transaction.is_none() && !is_client {
         session.client.set_status(status::CACHING, false);
+    }
+}
+
+impl Context<'_> {
+    /// Tells the connection of the tracked keys that its command has changed.
+    #[inline]
+    pub(crate) fn tell_own_changes(&mut self) {
+        let keys = take_own_changes();
+        // Over RESP2 a message can't be distinguished from a reply.
+        if self.session.closing || self.session.protocol == Protocol::Resp2 {
+            return;
+        }
+        for key in keys {
+            self.reply.push(2);
+            self.reply.bulk(b"invalidate");
+            self.reply.array(1);
+            self.reply.bulk(&key);
+        }
     }
 }
 

@@ -77,10 +77,8 @@ fn begin(context: &mut Context<'_>, mut wish: Wish) -> Result<(), Failure> {
         wish.prefixes.push([].into());
     }
     let (server, token) = (context.server, context.token());
-    if !context.in_transaction {
-        // Messages of the earlier mode come first.
-        context.receive();
-    }
+    // Messages of the earlier mode come first.
+    context.receive();
     let session = &mut *context.session;
     context
         .listeners
@@ -159,10 +157,8 @@ fn end(context: &mut Context<'_>) {
     let is_subscriber = context.session.client.has_status(status::PUBSUB);
     if context.session.listens && !is_subscriber {
         let (server, token) = (context.server, context.token());
-        if !context.in_transaction {
-            // Messages up to now belong to the time before.
-            context.receive();
-        }
+        // Messages up to now belong to the time before.
+        context.receive();
         context.listeners.forget(server, token, LEAVE_SLICE);
         context.session.listens = false;
     }

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Arg, ArgKind, Args, Context, Group, Handled, KeySpec, Makes, Next, Spec, flag, help};
 use crate::pubsub::{NameKind, Payload};
+use crate::request::Reply;
 
 /// Commands that begin or end listening.
 const LISTENING: u32 = flag::PUBSUB
@@ -253,10 +254,25 @@ impl Context<'_> {
         self.session.client.token.load(Relaxed)
     }
 
-    /// Tells the connection, at this point among its replies, what has come for it by now.
+    /// Tells the connection, at this point among its replies, what has come for it by now. In a transaction
+    /// it is held until the reply to EXEC is complete ([`Context::tell_held`]): messages between its elements
+    /// would be taken for elements.
     pub(crate) fn receive(&mut self) {
         let token = self.token();
-        self.listeners.receive(self.server, token, &mut self.reply);
+        if self.in_transaction {
+            let mut held = Reply::new(&mut self.extras.held, self.session.protocol);
+            self.listeners.receive(self.server, token, &mut held);
+        } else {
+            self.listeners.receive(self.server, token, &mut self.reply);
+        }
+    }
+
+    /// Tells the connection what was held during its transaction.
+    pub(crate) fn tell_held(&mut self) {
+        let held = std::mem::take(&mut self.extras.held);
+        if !self.session.closing {
+            self.reply.append_output(held);
+        }
     }
 
     /// Publishes a message. Returns how many connections are sent it.

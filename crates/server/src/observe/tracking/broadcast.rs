@@ -3,12 +3,15 @@
 //! The changes of a worker are collected until its turn is about to send replies, and sent as one list for
 //! each prefix. So when a client gets the reply to a change, the invalidations are already on their way. A
 //! thread that is not a worker sends at once.
+//!
+//! A change belongs to the prefixes that are tracked when it happens. A prefix that is tracked no more, and
+//! then again, is another one ([`Named::serial`]).
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::RwLock;
 
@@ -20,8 +23,15 @@ use crate::observe::Observed;
 use crate::pubsub::{self, News};
 use crate::shared::clients::{Client, status};
 
-/// Connections by prefix.
-type ByPrefix = BTreeMap<Arc<[u8]>, Members<Listener>>;
+/// Tracked prefixes by their bytes.
+type ByPrefix = BTreeMap<Arc<[u8]>, Named>;
+
+/// Tracked prefix.
+struct Named {
+    /// Number of the prefix: no other has it, before or after.
+    serial: u64,
+    listeners: Members<Listener>,
+}
 
 /// Connection that tracks a prefix, and the round of its tracking.
 struct Listener {
@@ -49,20 +59,53 @@ pub(crate) struct Prefixes {
     named: RwLock<ByPrefix>,
     /// Number of prefixes, readable without the lock.
     count: AtomicUsize,
+    /// Serial of the last new prefix.
+    last_serial: AtomicU64,
 }
 
-/// Changed keys, each with the id of the connection that changed it last (0: none that tracks).
+/// Changed keys by prefix.
 #[derive(Default)]
 struct Changed {
-    keys: BTreeMap<Box<[u8]>, u64>,
+    prefixes: BTreeMap<Arc<[u8]>, ChangedKeys>,
     bytes: usize,
+}
+
+/// Changed keys of one prefix, each with the id of the connection that changed it last (0: none that tracks).
+#[derive(Default)]
+struct ChangedKeys {
+    /// [`Named::serial`] of the prefix.
+    serial: u64,
+    keys: BTreeMap<Box<[u8]>, u64>,
+}
+
+impl Changed {
+    /// Adds a changed key of a tracked prefix.
+    fn add(&mut self, (prefix, named): (&Arc<[u8]>, &Named), key: &[u8], by: u64) {
+        if !self.prefixes.contains_key(prefix) {
+            self.prefixes
+                .insert(Arc::clone(prefix), ChangedKeys::default());
+            self.bytes += size_of::<(Arc<[u8]>, ChangedKeys)>();
+        }
+        let changed = self.prefixes.get_mut(prefix).expect("it was inserted");
+        if changed.serial != named.serial {
+            changed.serial = named.serial;
+            changed.keys.clear();
+        }
+        match changed.keys.get_mut(key) {
+            Some(last) => *last = by,
+            None => {
+                changed.keys.insert(key.into(), by);
+                self.bytes += key.len() + size_of::<(Box<[u8]>, u64)>();
+            }
+        }
+    }
 }
 
 thread_local! {
     /// Changes of this thread that are not sent yet.
     static CHANGED: RefCell<Changed> = const {
         RefCell::new(Changed {
-            keys: BTreeMap::new(),
+            prefixes: BTreeMap::new(),
             bytes: 0,
         })
     };
@@ -89,9 +132,13 @@ impl Prefixes {
         };
         let mut named = self.named.write();
         match named.get_mut(prefix) {
-            Some(listeners) => listeners.insert(listener),
+            Some(named) => named.listeners.insert(listener),
             None => {
-                named.insert(Arc::clone(prefix), Members::of(listener));
+                let of_prefix = Named {
+                    serial: self.last_serial.fetch_add(1, Relaxed) + 1,
+                    listeners: Members::of(listener),
+                };
+                named.insert(Arc::clone(prefix), of_prefix);
             }
         }
         self.count.store(named.len(), Relaxed);
@@ -101,11 +148,11 @@ impl Prefixes {
     pub(crate) fn remove(&self, prefix: &[u8], client: &Client, round: u32) {
         steps::add(1);
         let mut named = self.named.write();
-        if let Some(listeners) = named.get_mut(prefix)
-            && listeners.remove((round, client.id)).is_some()
+        if let Some(of_prefix) = named.get_mut(prefix)
+            && of_prefix.listeners.remove((round, client.id)).is_some()
         {
             client.free(prefix.len() + PREFIX_BYTES);
-            if listeners.is_empty() {
+            if of_prefix.listeners.is_empty() {
                 named.remove(prefix);
             }
         }
@@ -119,48 +166,42 @@ impl Prefixes {
             return false;
         }
         let named = self.named.read();
-        let mut is_wanted = false;
-        each_prefix(&named, key, |_| is_wanted = true);
-        if !is_wanted {
-            return !named.is_empty();
-        }
-        drop(named);
+        let has_any = !named.is_empty();
         let is_much = CHANGED.with_borrow_mut(|changed| {
-            if changed.keys.insert(key.into(), by).is_none() {
-                changed.bytes += key.len() + size_of::<(Box<[u8]>, u64)>();
-            }
+            each_prefix(&named, key, |prefix| changed.add(prefix, key, by));
             changed.bytes > BROADCAST_BYTES
         });
+        drop(named);
         if is_much || !pubsub::is_worker() {
             self.tell(server);
         }
-        true
+        has_any
     }
 
     /// Sends the changes of this thread.
     pub(crate) fn tell(&self, server: &Observed) {
         let changed = CHANGED.take();
-        if changed.keys.is_empty() {
+        if changed.prefixes.is_empty() {
             return;
         }
         let named = self.named.read();
-        // Keys by prefix, both in order.
-        let mut told: BTreeMap<&[u8], Vec<(&[u8], u64)>> = BTreeMap::new();
-        for (key, &by) in &changed.keys {
-            each_prefix(&named, key, |prefix| {
-                told.entry(prefix).or_default().push((key, by));
-            });
-        }
-        for (prefix, keys) in told {
-            if let Some(listeners) = named.get(prefix) {
-                tell_of(server, &keys, listeners);
+        for (prefix, ChangedKeys { serial, keys }) in &changed.prefixes {
+            if let Some(named) = named.get(prefix)
+                && named.serial == *serial
+            {
+                let keys: Vec<(&[u8], u64)> = keys.iter().map(|(key, &by)| (&**key, by)).collect();
+                tell_of(server, &keys, &named.listeners);
             }
         }
     }
 }
 
 /// Calls `visit` with each tracked prefix of a key.
-fn each_prefix<'n>(named: &'n ByPrefix, key: &[u8], visit: impl FnMut(&'n [u8])) {
+fn each_prefix<'n>(
+    named: &'n ByPrefix,
+    key: &[u8],
+    mut visit: impl FnMut((&'n Arc<[u8]>, &'n Named)),
+) {
     let last = |bound: Bound<&[u8]>| {
         let range = (Bound::Unbounded, bound);
         named
@@ -168,7 +209,9 @@ fn each_prefix<'n>(named: &'n ByPrefix, key: &[u8], visit: impl FnMut(&'n [u8]))
             .next_back()
             .map(|(prefix, _)| &**prefix)
     };
-    longest_first(key, last, visit);
+    longest_first(key, last, |prefix| {
+        visit(named.get_key_value(prefix).expect("it is one of them"));
+    });
 }
 
 /// Sends keys to connections, without those that a connection with NOLOOP has changed itself.

@@ -10,7 +10,8 @@
 //! removes it and puts an invalidation into the inbox of the reader's worker. The worker takes its inbox only
 //! between two commands, so the invalidation follows the reply with the value, even if the key changed during
 //! the read. The invalidation is in the inbox before the change is acknowledged, so a connection that sends a
-//! request afterwards gets it before the reply.
+//! request afterwards gets it before the reply. A connection that changes a key itself is told behind the
+//! reply, and behind what its command has published; a transaction counts as one command.
 //!
 //! Connections in broadcasting mode register prefixes instead of reads: [`broadcast`]. While there are any,
 //! all shards are observed.
@@ -30,7 +31,7 @@ mod broadcast;
 mod news;
 mod sweep;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
@@ -127,12 +128,20 @@ pub(crate) struct Tracking {
 thread_local! {
     /// Id of the connection whose requests run on this thread, if it tracks; else 0.
     static CURRENT: Cell<u64> = const { Cell::new(0) };
+    /// Keys of which this connection is to be told behind its reply, because it has changed them itself.
+    static OWN_CHANGES: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Sets the connection whose requests run on this thread, for NOLOOP. 0: none.
+/// Sets the connection whose requests run on this thread. 0: none.
 #[inline]
 pub(crate) fn set_current(client: u64) {
     CURRENT.set(client);
+}
+
+/// Takes the keys of which the connection whose requests run is to be told, in the order of their changes.
+#[inline]
+pub(crate) fn take_own_changes() -> Vec<Box<[u8]>> {
+    OWN_CHANGES.take()
 }
 
 impl Tracking {
@@ -235,9 +244,15 @@ impl Tracking {
             (taken, !keys.is_empty())
         };
         if !taken.is_empty() {
-            let is_meant =
-                |client: &Client| client.id != current || !client.has_status(status::NO_LOOP);
-            tell(server, &taken, key, is_meant);
+            tell(server, &taken, key, |client| {
+                if client.id != current || client.redirect_id.load(Relaxed) != 0 {
+                    return client.id != current || !client.has_status(status::NO_LOOP);
+                }
+                if !client.has_status(status::NO_LOOP) {
+                    OWN_CHANGES.with_borrow_mut(|changes| changes.push(key.into()));
+                }
+                false
+            });
         }
         has_more || broadcasts
     }
