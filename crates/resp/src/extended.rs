@@ -83,6 +83,34 @@ impl Extended {
         matches!(self.0, Class::Infinite { .. })
     }
 
+    /// The least integer that is not below the value, or the nearest that there is; 0 for NaN.
+    pub fn ceil(&self) -> i64 {
+        let (negative, significand, exponent) = match self.0 {
+            Class::NotANumber => return 0,
+            Class::Infinite { negative } => (negative, u64::MAX, 0),
+            Class::Finite {
+                negative,
+                significand,
+                exponent,
+            } => (negative, significand, exponent),
+        };
+        let (whole, has_rest) = match exponent {
+            // The first bit of such a significand is set.
+            0.. => (significand, false),
+            -63..0 => {
+                let whole = significand >> -exponent;
+                (whole, whole << -exponent != significand)
+            }
+            _ => (0, significand != 0),
+        };
+        let whole = i64::try_from(whole).unwrap_or(i64::MAX);
+        match negative {
+            true if whole == i64::MAX => i64::MIN,
+            true => -whole,
+            false => whole.saturating_add(i64::from(has_rest)),
+        }
+    }
+
     fn is_zero(&self) -> bool {
         matches!(self.0, Class::Finite { significand: 0, .. })
     }

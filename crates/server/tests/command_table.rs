@@ -76,6 +76,46 @@ fn commands_are_described_as_redis_describes_them() {
     }
 }
 
+/// Commands that Redis 7.0 lacks have the flags that Redis 8.2 gives them, and their keys too.
+#[test]
+fn commands_of_later_releases_have_their_flags() {
+    let ferrite = Server::start(Target::Ferrite { threads: 1 }, &[]);
+    let mut client = ferrite.client();
+    for (names, flags, of_keys) in [
+        (
+            "HEXPIRE HPEXPIRE HEXPIREAT HPEXPIREAT HPERSIST",
+            "fast write",
+            "RW update",
+        ),
+        (
+            "HTTL HPTTL HEXPIRETIME HPEXPIRETIME",
+            "fast readonly",
+            "RO access",
+        ),
+        ("HSETEX", "denyoom fast write", "RW update"),
+        ("HGETEX", "fast write", "RW access update"),
+        ("HGETDEL", "fast write", "RW access delete"),
+        ("WAITAOF", "blocking", ""),
+    ] {
+        for name in names.split(' ') {
+            let reply = client.ask(&format!("COMMAND INFO {name}"));
+            let fields = items(&items(&reply)[0]);
+            assert_eq!(words(&fields[2]), flags, "{name}");
+            let rules = items(&fields[8]);
+            let first = rules.first().map(|rule| pairs(rule).remove(0));
+            let shown = first.map_or(String::new(), |(_, flags)| words(flags));
+            assert_eq!(shown, of_keys, "{name}");
+        }
+    }
+}
+
+/// The texts of a set, sorted.
+fn words(set: &Value) -> String {
+    let mut words: Vec<String> = items(set).iter().map(Value::text).collect();
+    words.sort_unstable();
+    words.join(" ")
+}
+
 /// Everything a server tells about its commands.
 fn facts(server: &Server, proto: Proto) -> Facts {
     let mut client = server.client_with(proto);

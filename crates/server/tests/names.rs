@@ -75,6 +75,19 @@ fn info_has_the_fields_that_redis_has() {
     }
 }
 
+/// Tools that read INFO into one map would lose the first of two fields of a name.
+#[test]
+fn no_field_of_info_stands_twice() {
+    let server = Server::start(Target::Logged { threads: 2 }, &[]);
+    let mut client = server.client();
+    use_it(&mut client);
+    let info = client.ask("INFO everything").text();
+    let names = info.lines().filter_map(|line| Some(line.split_once(':')?.0));
+    let mut seen = BTreeSet::new();
+    let twice: Vec<&str> = names.filter(|&name| !seen.insert(name)).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+}
+
 #[test]
 fn memory_stats_has_the_fields_that_redis_has() {
     let names = |target| {

@@ -11,6 +11,35 @@ fn number(text: &str) -> Extended {
     parse(text.as_bytes()).unwrap_or_else(|| panic!("{text:?} is a number"))
 }
 
+#[test]
+fn the_integer_above_is_found_at_any_size() {
+    for (text, expected) in [
+        ("0", 0),
+        ("1", 1),
+        ("1.5", 2),
+        ("-1.5", -1),
+        ("-1", -1),
+        ("0.1", 1),
+        ("-0.1", 0),
+        ("1e-400", 1),
+        ("-1e-400", 0),
+        ("1e-4950", 1),
+        ("9223372036854775807", i64::MAX),
+        ("9223372036854775806", i64::MAX - 1),
+        ("9223372036854775806.5", i64::MAX),
+        ("9223372036854775808", i64::MAX),
+        ("18446744073709551616", i64::MAX),
+        ("-9223372036854775807", i64::MIN),
+        ("-9223372036854775806.5", i64::MIN + 2),
+        ("1e400", i64::MAX),
+        ("-1e4900", i64::MIN),
+        ("inf", i64::MAX),
+        ("-inf", i64::MIN),
+    ] {
+        assert_eq!(number(text).ceil(), expected, "{text}");
+    }
+}
+
 fn parts(value: Extended) -> (u64, i32) {
     match value.0 {
         Class::Finite {

@@ -1,5 +1,7 @@
 //! Cursors and counts of SCAN and of the scans of collections.
 
+use resp::number;
+
 use super::{Args, Failure, failure};
 
 /// COUNT of a scan without the option.
@@ -36,13 +38,18 @@ pub(super) fn of_scan(args: &Args<'_>) -> Option<(u64, usize)> {
     Some((cursor, counts.max().unwrap_or(COUNT).max(COUNT)))
 }
 
-/// Reads a cursor as C's `strtoul` would, because Redis does: nothing at all is 0, a minus counts down from
-/// 2^64, and a zero byte is the end. A cursor that is none of ours is harmless: every number means some place
-/// to go on from.
+/// Reads a cursor as Redis 8 does. An integer of 64 bits with a sign is what it is, and none below 0.
+/// Anything else is read as C's `strtoul` would: blanks in front are skipped, a minus counts down from 2^64,
+/// and a zero byte is the end. A cursor that is none of ours is harmless: every number means some place to
+/// go on from.
 fn read(text: &[u8]) -> Option<u64> {
+    if let Some(number) = number::parse_i64(text) {
+        return u64::try_from(number).ok();
+    }
     let end = text.iter().position(|&byte| byte == 0);
-    let (negative, digits) = match &text[..end.unwrap_or(text.len())] {
-        [] => return Some(0),
+    let text = &text[..end.unwrap_or(text.len())];
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let (negative, digits) = match &text[text.iter().take_while(|byte| is_blank(byte)).count()..] {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] | digits => (false, digits),
     };

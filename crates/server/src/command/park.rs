@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ferrite_log::Lsn;
 use keyspace::reason;
-use resp::number;
+use resp::{extended, number};
 
 use super::{Context, Next, blocking};
 use crate::names::ByHash;
@@ -243,18 +243,17 @@ pub(crate) fn deadline(
         Unit::Milliseconds => number::parse_i64(args.get(at))
             .ok_or(Failure::of("ERR timeout is not an integer or out of range"))?,
         Unit::Seconds => {
-            let seconds = number::parse_f64(args.get(at))
-                .ok_or(Failure::of("ERR timeout is not a float or out of range"))?;
-            let ms = (seconds * 1000.0).ceil();
-            if ms >= i64::MAX as f64 {
-                return Err(OUT_OF_RANGE);
-            }
-            ms as i64
+            let text = args.get(at);
+            let ms = number::parse_f64(text).map(|seconds| (seconds * 1000.0).ceil() as i64);
+            // What is no double is beyond any time, or nearly 0: in seconds as in milliseconds.
+            let ms = ms.or_else(|| extended::parse(text).map(|seconds| seconds.ceil()));
+            ms.ok_or(Failure::of("ERR timeout is not a float or out of range"))?
         }
     };
     match timeout_ms {
         ..0 => Err(Failure::of("ERR timeout is negative")),
         0 => Ok(None),
+        i64::MAX => Err(OUT_OF_RANGE),
         _ => now_ms.checked_add(timeout_ms).map(Some).ok_or(OUT_OF_RANGE),
     }
 }

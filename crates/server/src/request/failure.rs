@@ -113,8 +113,7 @@ pub(crate) const PROTECTED: Failure = Failure::of(
      local connection, otherwise you need to set this option in the configuration file, and then restart the server.",
 );
 pub(crate) const NO_MODULES: Failure = Failure::of(
-    "ERR MODULE command not allowed. If the enable-module-command option is set to \"local\", you can run it from a \
-     local connection, otherwise you need to set this option in the configuration file, and then restart the server.",
+    "ERR MODULE command not allowed: this server has no modules, and none can be loaded.",
 );
 pub(crate) const OUT_OF_MEMORY: Failure =
     Failure::of("OOM command not allowed when used memory > 'maxmemory'.");

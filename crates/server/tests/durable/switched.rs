@@ -244,6 +244,10 @@ fn waitaof_and_bgrewriteaof_say_what_is_wrong() {
         ),
         ("WAITAOF 0 0 -1", "ERR timeout is negative"),
         (
+            "WAITAOF 0 0 9223372036854775807",
+            "ERR timeout is out of range",
+        ),
+        (
             "BGREWRITEAOF",
             "ERR There is no log to rewrite: 'appendonly' is 'no'",
         ),

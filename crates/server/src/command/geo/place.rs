@@ -43,6 +43,17 @@ fn gather(bits: u64) -> u32 {
     (bits | bits >> 16) as u32
 }
 
+/// The bits of a score. Of one that is no place they are those which x86-64 makes of it: modulo 2^64 from
+/// -2^63 up to 2^64, 2^63 below that, and none above.
+fn bits_of(score: f64) -> u64 {
+    const HALF: f64 = (1_u64 << 63) as f64;
+    match score {
+        ..HALF => score as i64 as u64,
+        _ if score < 2.0 * HALF => score as u64,
+        _ => 0,
+    }
+}
+
 /// The part of a range at which a value is, in so many steps.
 fn part(value: f64, max: f64, steps: u32) -> u64 {
     let offset = (value + max) / (max + max);
@@ -74,7 +85,7 @@ impl Point {
     /// Where a member is that has a score.
     pub(super) fn of_score(score: f64) -> Point {
         let area = Cell {
-            bits: score as u64,
+            bits: bits_of(score),
             steps: STEPS,
         };
         let area = area.area();

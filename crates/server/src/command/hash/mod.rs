@@ -93,6 +93,7 @@ const CONDITION: Arg = Arg::one_of(
 /// A row of the commands that let fields expire.
 const EXPIRES: Spec = Spec {
     arity: -6,
+    flags: WRITE | FAST,
     items: ItemsNeeded::Named { from: 5, step: 1 },
     since: "7.4.0",
     complexity: "O(N) for N fields that are named",
@@ -102,6 +103,7 @@ const EXPIRES: Spec = Spec {
 /// A row of the commands that tell when fields expire.
 const TELLS: Spec = Spec {
     arity: -5,
+    keys: &[KeySpec::one(1, &["RO", "access"])],
     items: ItemsNeeded::Named { from: 4, step: 1 },
     since: "7.4.0",
     complexity: "O(N) for N fields that are named",

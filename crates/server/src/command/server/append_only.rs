@@ -1,9 +1,7 @@
 //! BGREWRITEAOF and WAITAOF: the log as clients see it. The log itself is in [`crate::persistence`].
 
-use resp::number;
-
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, Spec, flag};
-use crate::command::park::Wait;
+use crate::command::park::{Unit, Wait, deadline};
 use crate::persistence::journal::Journal;
 
 pub(super) const BGREWRITEAOF: Spec = Spec {
@@ -21,7 +19,7 @@ pub(super) const WAITAOF: Spec = Spec {
     name: "waitaof",
     makes: Makes::Little,
     arity: 4,
-    flags: flag::NOSCRIPT | flag::NO_DATA,
+    flags: flag::BLOCKING | flag::NO_DATA,
     group: Group::Generic,
     since: "7.2.0",
     summary: "Waits until what this connection wrote is on the disk",
@@ -59,11 +57,11 @@ const NO_LOG: Failure =
 /// answer.
 struct Request {
     is_local: bool,
-    timeout_ms: i64,
+    until_ms: Option<i64>,
 }
 
 impl Request {
-    fn of(args: &Args<'_>) -> Result<Request, Failure> {
+    fn of(now_ms: i64, args: &Args<'_>) -> Result<Request, Failure> {
         let local = args.integer(1)?;
         if !(0..=1).contains(&local) {
             return Err(Failure::of(
@@ -73,27 +71,21 @@ impl Request {
         if args.integer(2)? < 0 {
             return Err(Failure::of("ERR value is out of range, must be positive"));
         }
-        let timeout_ms = match number::parse_i64(args.get(3)) {
-            None => return Err(Failure::of("ERR timeout is not an integer or out of range")),
-            Some(..0) => return Err(Failure::of("ERR timeout is negative")),
-            Some(timeout_ms) => timeout_ms,
-        };
         Ok(Request {
             is_local: local == 1,
-            timeout_ms,
+            until_ms: deadline(now_ms, args, 3, Unit::Milliseconds)?,
         })
     }
 }
 
 fn wait(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let request = Request::of(args)?;
+    let request = Request::of(context.store.now, args)?;
     let journal = context.store.journal;
     if request.is_local && journal.is_none() {
         return Err(NO_LOG);
     }
-    let now = context.store.now;
     let wait = Wait {
-        until_ms: (request.timeout_ms > 0).then(|| now.saturating_add(request.timeout_ms)),
+        until_ms: request.until_ms,
         durable: journal.map(Journal::tail),
         repeats: false,
         give_up: answer,

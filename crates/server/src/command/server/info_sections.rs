@@ -560,6 +560,4 @@ pub(super) fn ferrite(report: &mut Report, view: &Overview<'_>) {
     report.field("evictions", server.sum(|stats| &stats.evicted));
     report.field("expired", server.expired_keys());
     report.field("keys", keys);
-    report.field("used_memory", server.used_memory());
-    report.field("maxmemory", server.settings.int(Setting::MaxMemory));
 }

@@ -1,6 +1,5 @@
-//! MODULE on a server without modules: the list is empty, and what would load or unload one is refused in the
-//! words of a redis-server that does not allow it (`enable-module-command no`). Tools ask for the list to
-//! know what a server can do.
+//! MODULE on a server without modules: the list is empty, and what would load or unload one is refused. Tools
+//! ask for the list to know what a server can do.
 
 use super::{ALWAYS, Arg, ArgKind, Args, Context, Group, Handled, Makes, Next, Spec, flag, help};
 use crate::command::failure;

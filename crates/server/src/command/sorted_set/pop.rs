@@ -179,7 +179,13 @@ impl Choice {
         };
         let most = match args.len() - end_at {
             1 => 1,
-            3 if args.is(end_at + 1, "COUNT") => positive(end_at + 2, NO_COUNT)?,
+            // As in Redis, what stands behind a wrong count is not looked at.
+            3.. if args.is(end_at + 1, "COUNT") => {
+                match (positive(end_at + 2, NO_COUNT)?, args.len()) {
+                    (most, len) if len == end_at + 3 => most,
+                    _ => return Err(failure::SYNTAX),
+                }
+            }
             _ => return Err(failure::SYNTAX),
         };
         let keys = at + 1..end_at;
