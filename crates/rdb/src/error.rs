@@ -3,7 +3,11 @@
 use std::fmt;
 use std::io;
 
-use crate::format::{NEWEST_VERSION, OLDEST_VERSION};
+use crate::format::{NEWEST_VERSION, OLDEST_VERSION, VALKEY_VERSION};
+
+/// What helps with what Valkey alone reads.
+const VALKEY_COMMANDS: &str = "Let Valkey write commands in its place (CONFIG SET aof-use-rdb-preamble no, \
+                               CONFIG SET appendonly yes), and start with these files";
 
 /// Bytes of a key that a message repeats.
 const KEY_SHOWN: usize = 64;
@@ -32,8 +36,14 @@ pub enum Problem {
     },
     /// It does not begin as RDB files do.
     NotRdb,
-    /// It is of a version this crate does not know.
+    /// It is of a version of Redis that this crate does not know.
     Version(u32),
+    /// It is of a version of Valkey that this crate does not know.
+    ValkeyVersion(u32),
+    /// A key has a value of a type that has this number in files of Valkey, and is not known here.
+    ValkeyType(u8),
+    /// A cluster of Valkey was importing slots when it was written.
+    SlotImport,
     /// Something is not what it has to be.
     Corrupt {
         /// What has to be there.
@@ -88,11 +98,27 @@ impl fmt::Display for Problem {
             }
             Problem::NotRdb => write!(
                 f,
-                "this is no RDB file: it does not begin with REDIS and a version"
+                "this is no RDB file: it does not begin with REDIS or VALKEY and a version"
             ),
             Problem::Version(version) => write!(
                 f,
-                "RDB version {version} is not supported, only {OLDEST_VERSION} to {NEWEST_VERSION}"
+                "RDB version {version} is not supported, only {OLDEST_VERSION} to {NEWEST_VERSION}, and \
+                 {VALKEY_VERSION} of Valkey"
+            ),
+            Problem::ValkeyVersion(version) => write!(
+                f,
+                "RDB version {version} of Valkey is not supported, only {VALKEY_VERSION} (of Valkey 9.0 and \
+                 9.1). {VALKEY_COMMANDS}"
+            ),
+            Problem::ValkeyType(code) => write!(
+                f,
+                "a value of type {code} of Valkey, which is not known here. {VALKEY_COMMANDS}, or remove its \
+                 key there"
+            ),
+            Problem::SlotImport => write!(
+                f,
+                "an import of slots of a cluster of Valkey, which is not supported. Let Valkey save again \
+                 when it has ended"
             ),
             Problem::Corrupt { expected, found } => {
                 write!(f, "{expected} should be here, but it is {found}")

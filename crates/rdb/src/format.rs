@@ -5,8 +5,10 @@ use crc::{CRC_64_REDIS, Crc, Table};
 /// The checksum of a file.
 pub(crate) static CHECKSUM: Crc<u64, Table<16>> = Crc::<u64, Table<16>>::new(&CRC_64_REDIS);
 
-/// What every file begins with, before four digits of version.
+/// What a file of Redis begins with, before four digits of version.
 pub(crate) const MAGIC: &[u8; 5] = b"REDIS";
+/// What a file of Valkey begins with since its version 9.0, before three digits of version.
+pub(crate) const VALKEY_MAGIC: &[u8; 6] = b"VALKEY";
 
 /// The version that is written: the one of Redis 7.0.
 pub const WRITTEN_VERSION: u32 = 10;
@@ -16,11 +18,16 @@ pub const TIMED_VERSION: u32 = 12;
 pub const OLDEST_VERSION: u32 = 1;
 /// The newest version that is read: the one of Redis 7.4 and 8.
 pub const NEWEST_VERSION: u32 = 12;
+/// The version of Valkey 9.0 and 9.1. Redis and Valkey give types and opcodes of their own the same numbers,
+/// and the version says whose they are.
+pub const VALKEY_VERSION: u32 = 80;
 /// The first version whose files end with a checksum.
 pub(crate) const CHECKSUM_SINCE: u32 = 5;
 
 /// What stands before something that is no key; every other byte in its place is the type of a value.
 pub(crate) mod opcode {
+    /// Of Valkey: an import of slots that had not ended.
+    pub(crate) const SLOT_IMPORT: u8 = 243;
     pub(crate) const SLOT_INFO: u8 = 244;
     pub(crate) const FUNCTION: u8 = 245;
     pub(crate) const FUNCTION_PRE_RELEASE: u8 = 246;
@@ -39,6 +46,8 @@ pub(crate) mod opcode {
 pub(crate) const STRING: u8 = 0;
 /// The type of a hash whose fields may expire.
 pub(crate) const TIMED_HASH: u8 = 24;
+/// The type of a hash whose fields may expire, in files of Valkey.
+pub(crate) const VALKEY_TIMED_HASH: u8 = 22;
 /// The type of a hash in a listpack.
 pub(crate) const HASH_LISTPACK: u8 = 16;
 /// A set of integers.
@@ -67,9 +76,10 @@ pub(crate) mod encoding {
     pub(crate) const LZF: u8 = 3;
 }
 
-/// The name of a type of value, as TYPE would say it, and how the file holds it.
-pub(crate) fn type_name(code: u8) -> Option<&'static str> {
+/// The name of a type of value in a file of a version, as TYPE would say it, and how the file holds it.
+pub(crate) fn type_name(code: u8, version: u32) -> Option<&'static str> {
     Some(match code {
+        22.. if version == VALKEY_VERSION && code != VALKEY_TIMED_HASH => return None,
         STRING => "string",
         1 => "list",
         2 => "set",

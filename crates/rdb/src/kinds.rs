@@ -17,10 +17,13 @@
 //! 24 hash              first8 count (after string string)...   first: the earliest time; after: 0 for never,
 //!                                                       else the time less the first, and one more
 //! 25 hash              first8 string: as 23
+//!
+//! 22 hash              count (string string time8)...  in files of Valkey; time: -1 for never
 //! ```
 //!
 //! Times are Unix milliseconds below 2^48. 22 and 23 are of candidates of Redis 7.4.
 
+use crate::format::{VALKEY_TIMED_HASH, VALKEY_VERSION, type_name};
 use crate::packed::Form;
 
 /// The kind of a collection.
@@ -74,6 +77,8 @@ pub(crate) enum Layout {
     Listpacks,
     /// Each field for itself, with its time; the times are counted from the first of them, if `has_first`.
     Timed { has_first: bool },
+    /// Each field for itself, with its time behind it.
+    TimedBehind,
     /// Fields in a listpack, each with its time. The first time is before it, if `has_first`.
     TimedPacked { has_first: bool },
 }
@@ -81,9 +86,11 @@ pub(crate) enum Layout {
 /// Times are below this.
 pub(crate) const TIME_END: u64 = 1 << 48;
 
-/// What a type of the file is; `None` if it is no collection that is read.
-pub(crate) fn type_of(code: u8) -> Option<(Collection, Layout)> {
+/// What a type of a file of a version is; `None` if it is no collection that is read.
+pub(crate) fn type_of(code: u8, version: u32) -> Option<(Collection, Layout)> {
+    type_name(code, version)?;
     Some(match code {
+        VALKEY_TIMED_HASH if version == VALKEY_VERSION => (Collection::Hash, Layout::TimedBehind),
         1 => (Collection::List, Layout::Plain),
         2 => (Collection::Set, Layout::Plain),
         3 => (Collection::SortedSet, Layout::Digits),

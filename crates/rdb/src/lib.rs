@@ -1,13 +1,13 @@
 //! RDB files: the format in which Redis keeps a point in time of its data on disk.
 //!
 //! Here live a [`Writer`] of version 10, which redis-server 7.0 loads (of 12, which it loads since 7.4, where
-//! fields of hashes expire), and a [`Reader`] of versions 1 to 12.
+//! fields of hashes expire), and a [`Reader`] of versions 1 to 12, and of version 80 of Valkey.
 //! Both are functions over [`std::io`]: nothing here opens a file, reads a clock or knows a keyspace. Both
 //! stream: what they hold in memory is bounded by the longest key and the longest value, and a reader never
 //! reserves memory for a length that is only claimed.
 //!
 //! ```text
-//! "REDIS0010"                                    magic and version, nine bytes
+//! "REDIS0010"  "VALKEY080"                       magic and version, nine bytes
 //! 250 name value                                 facts about the file and who wrote it
 //! 254 n                                          what follows is in database n
 //! 251 keys volatile                              how many keys it has, and how many with an expiry
@@ -57,7 +57,7 @@ mod forms;
 mod tests;
 
 pub use error::{Error, Problem};
-pub use format::{NEWEST_VERSION, OLDEST_VERSION, TIMED_VERSION, WRITTEN_VERSION};
+pub use format::{NEWEST_VERSION, OLDEST_VERSION, TIMED_VERSION, VALKEY_VERSION, WRITTEN_VERSION};
 pub use kinds::{Collection, Element};
 pub use payload::{Payload, dump_string};
 pub use reader::{Entry, Item, Reader, Unsupported};

@@ -13,6 +13,7 @@
 //! stream               count (string string)..., counters, then groups with what is pending and consumers
 //! hash with expiring
 //! fields               time, then a string or count (expiry string string)...
+//!                      of Valkey: count (string string expiry8)...
 //! module               number (opcode value)... 0
 //! ```
 
@@ -20,7 +21,7 @@ use std::io::Read;
 
 use crate::decoder::Decoder;
 use crate::error::Problem;
-use crate::format::module_name;
+use crate::format::{VALKEY_TIMED_HASH, VALKEY_VERSION, module_name};
 
 /// What stands for a part of what a module wrote.
 mod module {
@@ -45,9 +46,13 @@ pub(crate) struct Passing<'d, R> {
 }
 
 impl<R: Read> Passing<'_, R> {
-    /// Passes over the value of a type. The type is one that the format has, and no string.
-    pub(crate) fn value(&mut self, code: u8) -> Result<(), Problem> {
+    /// Passes over the value of a type. The type is one that the version has, and no string.
+    pub(crate) fn value(&mut self, code: u8, version: u32) -> Result<(), Problem> {
         match code {
+            VALKEY_TIMED_HASH if version == VALKEY_VERSION => self.each(|reader| {
+                reader.strings(2)?;
+                reader.bytes::<8>()
+            }),
             1 | 2 | 14 => self.each(Self::string),
             3 => self.each(|reader| {
                 reader.string()?;

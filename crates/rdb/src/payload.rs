@@ -9,7 +9,7 @@
 use resp::number::INTEGER_TEXT_LEN;
 
 use crate::decoder::Decoder;
-use crate::format::{CHECKSUM, NEWEST_VERSION, STRING};
+use crate::format::{CHECKSUM, NEWEST_VERSION, STRING, VALKEY_VERSION};
 use crate::lzf;
 use crate::reader::Reader;
 use crate::sink::{BUFFER_BYTES, Sink};
@@ -21,6 +21,11 @@ use crate::writer::{Attributes, Writer};
 const FOOTER_BYTES: usize = 10;
 /// Bytes of the type and of the length of a string.
 const STRING_HEADER_BYTES: usize = 10;
+
+/// Whether payloads of a version are read.
+fn is_read(version: u32) -> bool {
+    version <= NEWEST_VERSION || version == VALKEY_VERSION
+}
 
 /// A payload of a known version and with the right checksum. The value is not checked yet.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +41,7 @@ impl<'p> Payload<'p> {
         let (rest, checksum) = bytes.split_last_chunk()?;
         let (value, version) = rest.split_last_chunk()?;
         let version = u32::from(u16::from_le_bytes(*version));
-        let is_right =
-            version <= NEWEST_VERSION && CHECKSUM.checksum(rest) == u64::from_le_bytes(*checksum);
+        let is_right = is_read(version) && CHECKSUM.checksum(rest) == u64::from_le_bytes(*checksum);
         is_right.then_some(Payload { value, version })
     }
 

@@ -8,8 +8,8 @@ use std::io::Read;
 use crate::decoder::Decoder;
 use crate::error::{Error, Problem};
 use crate::format::{
-    CHECKSUM_SINCE, MAGIC, MODULE, MODULE_2, NEWEST_VERSION, OLDEST_VERSION, STRING, opcode,
-    type_name,
+    CHECKSUM_SINCE, MAGIC, MODULE, MODULE_2, NEWEST_VERSION, OLDEST_VERSION, STRING, VALKEY_MAGIC,
+    VALKEY_VERSION, opcode, type_name,
 };
 use crate::kinds::{Collection, Layout, type_of};
 use crate::pass::Passing;
@@ -129,24 +129,19 @@ impl<R: Read> Reader<R> {
     }
 
     fn header(&mut self) -> Result<u32, Problem> {
-        let expected = "the magic REDIS and a version";
-        let (magic, digits) = (
-            self.decoder.source.array::<5>(expected)?,
-            self.decoder.source.array::<4>(expected)?,
-        );
-        let version = match str::from_utf8(&digits) {
+        let expected = "the magic REDIS or VALKEY and a version";
+        let header = self.decoder.source.array::<9>(expected)?;
+        let number = |digits: &[u8]| match str::from_utf8(digits) {
             Ok(text) if digits.iter().all(u8::is_ascii_digit) => text.parse().ok(),
             _ => None,
         };
-        match version {
-            Some(version) if magic == *MAGIC => {
-                if (OLDEST_VERSION..=NEWEST_VERSION).contains(&version) {
-                    Ok(version)
-                } else {
-                    Err(Problem::Version(version))
-                }
-            }
-            _ => Err(Problem::NotRdb),
+        let of = |magic: &[u8]| header.strip_prefix(magic).and_then(number);
+        match (of(MAGIC), of(VALKEY_MAGIC)) {
+            (Some(version @ OLDEST_VERSION..=NEWEST_VERSION), _) => Ok(version),
+            (Some(version), _) => Err(Problem::Version(version)),
+            (_, Some(VALKEY_VERSION)) => Ok(VALKEY_VERSION),
+            (_, Some(version)) => Err(Problem::ValkeyVersion(version)),
+            (None, None) => Err(Problem::NotRdb),
         }
     }
 
@@ -277,6 +272,9 @@ impl<R: Read> Reader<R> {
                 }
                 opcode::MODULE_AUX => return Err(self.passing().module()),
                 opcode::END => return self.end(),
+                opcode::SLOT_IMPORT if self.version == VALKEY_VERSION => {
+                    return Err(Problem::SlotImport);
+                }
                 code => return self.entry(code).map(Some),
             }
         }
@@ -287,7 +285,7 @@ impl<R: Read> Reader<R> {
     fn read_alone(&mut self) -> Result<Option<Part>, Problem> {
         if !std::mem::replace(&mut self.ended, true) {
             let code = self.decoder.source.byte("the type of a value")?;
-            let kind = kind_of(code)?;
+            let kind = kind_of(code, self.version)?;
             return self.value(code, kind).map(Some);
         }
         match self.decoder.source.is_at_end()? {
@@ -301,7 +299,7 @@ impl<R: Read> Reader<R> {
 
     /// A key and its value of a type.
     fn entry(&mut self, code: u8) -> Result<Part, Problem> {
-        let kind = kind_of(code)?;
+        let kind = kind_of(code, self.version)?;
         self.read_first("a key")?;
         self.in_value = true;
         self.value(code, kind)
@@ -315,12 +313,16 @@ impl<R: Read> Reader<R> {
                 self.read_second("a value")?;
                 Ok(Part::Entry(attributes))
             }
-            _ if let Some((kind, layout)) = type_of(code)
+            _ if let Some((kind, layout)) = type_of(code, self.version)
                 && self.typed.contains(&kind) =>
             {
                 Ok(Part::Begin(attributes, kind, layout))
             }
-            _ if self.passes => self.passing().value(code).map(|()| Part::Value(kind)),
+            _ if self.passes => {
+                let version = self.version;
+                let passed = self.passing().value(code, version);
+                passed.map(|()| Part::Value(kind))
+            }
             MODULE | MODULE_2 => Err(self.passing().module()),
             _ => Err(Problem::Type(kind)),
         }
@@ -374,10 +376,13 @@ impl<R: Read> Reader<R> {
 }
 
 /// The name of a type of value.
-fn kind_of(code: u8) -> Result<&'static str, Problem> {
-    type_name(code).ok_or_else(|| Problem::Corrupt {
-        expected: "the type of a value",
-        found: format!("byte {code}"),
+fn kind_of(code: u8, version: u32) -> Result<&'static str, Problem> {
+    type_name(code, version).ok_or_else(|| match version {
+        VALKEY_VERSION => Problem::ValkeyType(code),
+        _ => Problem::Corrupt {
+            expected: "the type of a value",
+            found: format!("byte {code}"),
+        },
     })
 }
 

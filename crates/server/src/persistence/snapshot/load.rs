@@ -339,6 +339,7 @@ impl<'s> Load<'s> {
         let number = resp::parse_i64(value);
         match (name, number) {
             (b"redis-ver", _) => log::info!("Loading RDB produced by version {text}"),
+            (b"valkey-ver", _) => log::info!("Loading RDB produced by Valkey {text}"),
             (b"ctime", Some(ctime)) => {
                 let age_s = (self.now / 1000 - ctime).max(0);
                 log::info!("RDB age {age_s} seconds");

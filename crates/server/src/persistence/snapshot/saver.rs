@@ -51,7 +51,7 @@ pub(crate) fn load_at_start(server: &Durable) -> Result<(), String> {
     load(server, &path, Duplicates::Refused, relief).map_err(|problem| {
         format!(
             "the snapshot {} cannot be loaded: {problem}\n\
-             Nothing was changed. Repair the file, or move it away to start without its data",
+             Nothing was changed. Repair or replace the file, or move it away to start without its data",
             path.display()
         )
     })
