@@ -82,7 +82,9 @@ fn no_field_of_info_stands_twice() {
     let mut client = server.client();
     use_it(&mut client);
     let info = client.ask("INFO everything").text();
-    let names = info.lines().filter_map(|line| Some(line.split_once(':')?.0));
+    let names = info
+        .lines()
+        .filter_map(|line| Some(line.split_once(':')?.0));
     let mut seen = BTreeSet::new();
     let twice: Vec<&str> = names.filter(|&name| !seen.insert(name)).collect();
     assert!(twice.is_empty(), "{twice:?}");

@@ -73,25 +73,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursors_are_read_as_c_reads_them() {
+    fn cursors_are_read_as_redis_8_reads_them() {
         for (text, cursor) in [
-            ("", 0),
             ("0", 0),
             ("007", 7),
             ("+5", 5),
             ("-0", 0),
-            ("-1", u64::MAX),
+            (" -1", u64::MAX),
+            (" \t\x0b5", 5),
             ("18446744073709551615", u64::MAX),
             ("-18446744073709551615", 1),
             ("12\0abc", 12),
-            ("\0", 0),
         ] {
             assert_eq!(read(text.as_bytes()), Some(cursor), "{text}");
         }
         for text in [
             "-",
             "+",
-            " 1",
+            "",
+            "\0",
+            " ",
+            "-1",
+            "-9223372036854775808",
             "1 ",
             "0x10",
             "1.5",

@@ -75,6 +75,10 @@ impl Disjoint {
     /// The first name that overlaps `name`: one of the two is a prefix of the other.
     pub(crate) fn meeting(&self, name: &[u8]) -> Option<&Arc<[u8]>> {
         steps::add(1);
+        // The empty one may stand beside others, and is a prefix of all.
+        if let Some(empty) = self.0.first().filter(|first| first.is_empty()) {
+            return Some(empty);
+        }
         let before = (Bound::Unbounded, Bound::Included(name));
         let before = self.0.range::<[u8], _>(before).next_back();
         if let Some(before) = before.filter(|before| name.starts_with(before)) {
@@ -155,6 +159,7 @@ mod tests {
         assert_eq!(check(&["ab"], &["x", "a"]), both("a", "ab", true));
         assert_eq!(check(&["a"], &["ab"]), both("ab", "a", true));
         assert_eq!(check(&[""], &["q"]), both("q", "", true));
+        assert_eq!(check(&["", "q"], &["q"]), both("q", "", true));
         assert_eq!(check(&[], &["a", "a"]), both("a", "a", false));
         assert_eq!(check(&[], &["b", "ab", "abc", "b"]), both("b", "b", false));
     }
