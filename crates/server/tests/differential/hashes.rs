@@ -111,10 +111,7 @@ impl Generator {
     /// One call of HSCAN. As with SCAN, the walk over all pages is compared apart.
     fn hscan(&mut self) -> Request {
         let key = self.hash_key();
-        let cursor = match self.chance(70) {
-            true => b"0".to_vec(),
-            false => self.integer(),
-        };
+        let cursor = self.cursor();
         request("HSCAN")
             .word(key)
             .word(cursor)

@@ -70,14 +70,21 @@ impl Generator {
         expire
     }
 
+    /// A cursor, mostly right. None begins with what Redis 7.0 takes and Redis 8 does not, or the reverse:
+    /// who takes it looks for a key, and tells of a missing one.
+    pub(crate) fn cursor(&mut self) -> Vec<u8> {
+        let number = self.integer();
+        let is_read_alike = number.first().is_some_and(u8::is_ascii_alphanumeric);
+        match self.chance(70) || !is_read_alike {
+            true => b"0".to_vec(),
+            false => number,
+        }
+    }
+
     /// One call of SCAN. What a page holds is each server's own affair; the walk over all pages is compared
     /// apart.
     fn scan(&mut self) -> Request {
-        let cursor = if self.chance(70) {
-            b"0".to_vec()
-        } else {
-            self.integer()
-        };
+        let cursor = self.cursor();
         request("SCAN").word(cursor).words(self.scan_options())
     }
 

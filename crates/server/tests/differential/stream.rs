@@ -193,6 +193,10 @@ fn is_safe(request: &Request) -> bool {
             _ => true,
         })
     };
+    let begins_as_cursors_do = |index: usize| {
+        let word = request.words.get(index);
+        word.is_none_or(|word| word.first().is_some_and(u8::is_ascii_alphanumeric))
+    };
     match &request.upper(0)[..] {
         // Among members of different scores there are no ranges by name.
         b"ZADD"
@@ -223,6 +227,9 @@ fn is_safe(request: &Request) -> bool {
             !is_number_in(index, &HEAVY_BITS)
                 && !field.is_some_and(|field| HEAVY_FIELDS.contains(&field))
         }),
+        // Redis 7.0 and 8 differ in which of the other cursors they take.
+        b"SCAN" => begins_as_cursors_do(1),
+        b"HSCAN" | b"SSCAN" | b"ZSCAN" => begins_as_cursors_do(2),
         // The whole table, and all settings, are nobody's to compare; SYNC is one of redis-server alone.
         b"COMMAND" => request.words.len() > 2 && request.upper(2) != b"SYNC",
         b"CONFIG" => !request
