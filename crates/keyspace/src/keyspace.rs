@@ -4,8 +4,12 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::collection::any::{Moment, Pieces, SMALL_BYTES};
+use crate::collection::any::{Moment, SMALL_BYTES};
 use crate::collection::build::Builder;
+use crate::collection::log::arriving::Arriving;
+use crate::collection::log::store::TileStore;
+use crate::collection::pieces::Pieces;
+use crate::collection::run::Damage;
 use crate::database::Database;
 use crate::entry::Kind;
 use crate::entry::cold::COLD_MIN_BYTES;
@@ -137,6 +141,22 @@ impl Keyspace {
     /// The records of a tree of a log, to be put together again.
     pub fn pieces(&self, kind: Kind, seed: u64) -> Pieces {
         Pieces::new(kind, seed, self.shared.leaf_max())
+    }
+
+    /// A collection that goes on with the items of a builder, and may take more memory than there is. Bytes
+    /// of `most` wait in memory.
+    ///
+    /// # Errors
+    /// The items make no sense.
+    pub fn arriving(
+        &self,
+        builder: Builder,
+        key: &[u8],
+        most: usize,
+        store: &mut dyn TileStore,
+    ) -> Result<Arriving, Damage> {
+        let pieces = self.pieces(builder.kind(), self.shared.seed.hash(key));
+        Arriving::new(builder, pieces, most, store)
     }
 
     /// Says whether the observer is to hear of every key that is removed because its time had come.

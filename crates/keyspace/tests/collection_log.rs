@@ -13,12 +13,13 @@ use std::sync::{Arc, Mutex};
 
 use keyspace::Seed;
 use keyspace::collection::Base;
-use keyspace::collection::any::{Collection, Pieces};
+use keyspace::collection::any::Collection;
 use keyspace::collection::cell::Cell;
 use keyspace::collection::log::edits::Edits;
 use keyspace::collection::log::leaf::{LeafRecord, WriteLeaf};
 use keyspace::collection::log::ledger::Ledger;
 use keyspace::collection::log::store::{AllInMemory, TileStore};
+use keyspace::collection::pieces::Pieces;
 use keyspace::collection::run::Item;
 use keyspace::collection::sorted::scored;
 use keyspace::collection::tree::{Leaving, Put};

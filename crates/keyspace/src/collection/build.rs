@@ -174,6 +174,16 @@ impl Builder {
         self.longest
     }
 
+    /// Shows all items. There are none that wait to be put in order ([`Builder::distinct`]).
+    pub(super) fn each(&self, visit: &mut dyn FnMut(&Item<'_>)) {
+        match &self.items {
+            Built::Run(buffer, len) => Run::trusted(&buffer[..*len])
+                .iter()
+                .for_each(|item| visit(&item)),
+            Built::Tree(tree) => tree.each(visit),
+        }
+    }
+
     pub(crate) fn finish(self) -> Built {
         if let Some(gathered) = self.gathered {
             let tree = gathered.finish(self.members, self.leaf_max);

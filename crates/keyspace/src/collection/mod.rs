@@ -43,6 +43,7 @@ mod leaving;
 pub mod log;
 pub mod members;
 mod node;
+pub mod pieces;
 pub mod run;
 mod scans;
 mod score_table;

@@ -154,16 +154,27 @@ impl Packed {
                 false => Form::Part,
             };
         }
-        let is_set = built.kind() == Kind::Set;
-        let packed = match built.kind() {
+        let (len, longest) = (built.len(), built.longest());
+        Packed::form_of_items(settings, built.kind(), (len, longest), built.is_numeric())
+    }
+
+    /// The same of so many items of which none is longer; lists are too long here.
+    pub(crate) fn form_of_items(
+        settings: &Settings,
+        kind: Kind,
+        (len, longest): (u64, usize),
+        is_numeric: bool,
+    ) -> Form {
+        let packed = match kind {
+            Kind::List => return Form::Part,
             Kind::Set => Packed::set(settings),
             Kind::SortedSet => Packed::sorted_set(settings),
             _ => Packed::hash(settings),
         };
-        let is_packed = built.len() <= packed.entries as u64 && built.longest() <= packed.value;
-        match is_set {
-            true if built.is_numeric() && built.len() <= packed.integers as u64 => Form::Whole,
-            true if !built.is_numeric() && is_packed => Form::Decimal,
+        let is_packed = len <= packed.entries as u64 && longest <= packed.value;
+        match kind == Kind::Set {
+            true if is_numeric && len <= packed.integers as u64 => Form::Whole,
+            true if !is_numeric && is_packed => Form::Decimal,
             false if is_packed => Form::Whole,
             _ => Form::Part,
         }

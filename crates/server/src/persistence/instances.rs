@@ -85,6 +85,11 @@ impl Instances {
         }
     }
 
+    /// The number of a new instance.
+    pub(super) fn fresh(&self) -> u64 {
+        1 + self.last.fetch_add(1, Relaxed)
+    }
+
     /// Key of an instance.
     pub(super) fn owner(&self, instance: u64) -> Option<Owner> {
         self.part(instance).lock().get(&instance).cloned()
@@ -125,7 +130,7 @@ impl Instances {
         if let Some((instance, _)) = earlier {
             self.gone(instance);
         }
-        let instance = 1 + self.last.fetch_add(1, Relaxed);
+        let instance = self.fresh();
         self.own(instance, key);
         let ledger: Arc<dyn Ledger> = Arc::clone(self) as _;
         tree.logged().begin(instance, db.0, &ledger);

@@ -88,6 +88,11 @@ pub(crate) struct Replaced {
 }
 
 impl Replaced {
+    /// A value of so many bytes, with its record.
+    pub(super) fn at(address: Address, value: usize) -> Replaced {
+        Replaced { address, value }
+    }
+
     /// Record of the old entry, if it was in the log.
     #[inline]
     pub(crate) fn of(old: Option<Overwritten>) -> Option<Replaced> {

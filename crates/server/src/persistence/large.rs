@@ -1,5 +1,5 @@
-//! The end of a start whose trees are larger than memory: the log takes records again, so the parts of trees
-//! that were spilled are written to it, and the keys get their trees.
+//! The end of a start on more data than memory: the log takes records again, so the parts of trees
+//! and the values that were spilled are written to it, and the keys get their trees.
 
 use ferrite_log::DbId;
 use keyspace::collection::Base;

@@ -9,6 +9,7 @@
 //! whose items expire are not left.
 
 mod trees;
+mod values;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
@@ -18,20 +19,21 @@ use ferrite_log::{
 };
 use keyspace::collection::Base;
 use keyspace::collection::run::Damage;
-use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, LargeValue, New, Offloading, Turn};
+use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, New, Offloading, Turn};
 use parking_lot::Mutex;
 
 use super::amendments::{Amendments, Part, What};
 use super::directory;
 use super::large::Large;
 use super::sizes;
+use super::spill::Spill;
 use super::tile_store::{ReplayMemory, ReplayStore};
 use super::tree_replay::{Claim, TreeReplay, message, waiting_bytes};
 use super::warming;
 use crate::config::Setting;
 use crate::limits::{BARREN_SKIPS, PACK_SHARE, PATCH_MIN_BYTES, REPLAY_FETCHES};
 use crate::persistence::Durable;
-use crate::persistence::journal::{Replaced, address_of, is_expiring, stored, type_of};
+use crate::persistence::journal::{address_of, is_expiring, stored, type_of};
 
 use trees::Unfilled;
 
@@ -72,6 +74,9 @@ pub(super) struct Loader {
     has_left: AtomicBool,
     /// Whether there are values with files of their own, which stay there.
     has_blobs: AtomicBool,
+    /// Values that were changed in part and have left memory; whether there was one.
+    spill: Spill,
+    has_spilled: AtomicBool,
 }
 
 /// Values that a replay has left in the log.
@@ -123,10 +128,13 @@ impl Loader {
             fetches: AtomicUsize::new(0),
             has_left: AtomicBool::new(false),
             has_blobs: AtomicBool::new(false),
+            spill: Spill::new(directory(server).join("SPILL-VALUES.tmp")),
+            has_spilled: AtomicBool::new(false),
         }
     }
 
-    /// Gives trees to the keys whose trees wait for the log. Returns the records on which nothing rests.
+    /// Gives trees to the keys whose trees wait for the log, and writes values from the spill file to it.
+    /// Returns the records on which nothing rests.
     ///
     /// # Errors
     /// The spill file cannot be read.
@@ -137,6 +145,8 @@ impl Loader {
     ) -> Result<Vec<Base>, String> {
         let claims = Mutex::new(claims.into_iter());
         self.fill_some(&claims, &Mutex::default(), Some(appender));
+        self.log_spilled(appender)
+            .map_err(|problem| format!("cannot load the log: {problem}"))?;
         match self.trees.problem() {
             None => Ok(self.trees.finish()),
             Some(problem) => Err(format!("cannot load the log: {problem}")),
@@ -182,7 +192,7 @@ impl Loader {
             gone: gone.collect(),
             large: None,
         };
-        if outcome.large.is_empty() {
+        if outcome.large.is_empty() && !self.has_spilled.load(Relaxed) {
             left.bases = self.trees.finish();
         } else {
             left.large = Some(Large::new(self, outcome.large));
@@ -269,13 +279,10 @@ impl Loader {
             self.barren.fetch_sub(1, Relaxed);
             return;
         }
-        let (gone, _) = guard.offload(came, |entry, leaf| match (address_of(entry), leaf) {
-            (_, Some(leaf)) if leaf.record.is_some() => Offloading::Goes,
-            (_, Some(_)) => Offloading::Stays,
-            (Some(address), None) if !address.is_patched() && !address.is_blob() => {
-                Offloading::Goes
-            }
-            _ => Offloading::Stays,
+        let (gone, _) = guard.offload(came, |entry, leaf| match leaf {
+            Some(leaf) if leaf.record.is_some() => Offloading::Goes,
+            Some(_) => Offloading::Stays,
+            None => self.let_go(entry),
         });
         if gone > 0 {
             self.has_left.store(true, Relaxed);
@@ -285,18 +292,15 @@ impl Loader {
         guard.pack(PACK_SHARE);
     }
 
-    /// Loads the value of a key that was left in the log.
+    /// Loads the value of a key that was left in the log or is in the spill file.
     fn fetch(&self, guard: &mut Guard<'_>, key: Key<'_>) -> Result<(), String> {
         let Some(entry) = guard.find(key) else {
             return Ok(());
         };
-        let (Some(cold), Some(address)) = (entry.cold(), address_of(&entry)) else {
-            return Ok(());
-        };
-        let value = self.read(address.lsn(), key, cold.len)?;
-        self.fetches.fetch_add(1, Relaxed);
-        entry.warm(cold.address, LargeValue::new(value.into()));
-        Ok(())
+        match entry.cold() {
+            Some(cold) => self.bring_back(guard, key, cold),
+            None => Ok(()),
+        }
     }
 
     /// Reads the value of a record on the disk.
@@ -366,13 +370,21 @@ impl Loader {
         };
         let new = new.of(type_of(tag)).expiry(expiry).used(self.now);
         guard.write(key, new, |_, old| {
-            if let Some(old) = Replaced::of(old) {
+            if let Some(old) = self.replaced(old) {
                 old.mark_dead(key.bytes.len(), liveness);
             }
             record.address().map(stored)
         });
         if may_leave {
             self.leave(guard, key);
+        }
+    }
+
+    /// Reports the record of a key as dead, before the key is removed.
+    fn note_dead(&self, guard: &mut Guard<'_>, key: Key<'_>, liveness: &mut Liveness) {
+        let old = guard.find(key).and_then(|entry| entry.overwritten());
+        if let Some(old) = self.replaced(old) {
+            old.mark_dead(key.bytes.len(), liveness);
         }
     }
 
@@ -386,7 +398,7 @@ impl Loader {
             Change::Set { .. } => self.set(guard, key, record, liveness),
             Change::Delete => {
                 self.amendments.settle(record.db, record.key);
-                note_dead(guard, key, liveness);
+                self.note_dead(guard, key, liveness);
                 guard.remove(key);
             }
             Change::Expire(expiry) => {
@@ -430,8 +442,8 @@ impl Loader {
             // The record that makes the key follows, or the key is gone.
             return true;
         };
-        let is_blob = address_of(&entry).is_some_and(Address::is_blob);
-        if is_blob && entry.cold().is_some() {
+        let is_in_file = |cold| values::record_of(cold).is_some_and(Address::is_blob);
+        if entry.cold().is_some_and(is_in_file) {
             return false;
         }
         let read;
@@ -457,12 +469,12 @@ impl Loader {
 }
 
 /// The memory that parts of collections may take.
-struct LoadMemory {
-    server: &'static Durable,
-    may_leave: bool,
+pub(super) struct LoadMemory<'s> {
+    pub(super) server: &'s Durable,
+    pub(super) may_leave: bool,
 }
 
-impl ReplayMemory for LoadMemory {
+impl ReplayMemory for LoadMemory<'_> {
     fn is_short(&self, more: usize) -> bool {
         self.may_leave && is_short(self.server, more)
     }
@@ -492,14 +504,6 @@ fn note(fact: &AtomicBool) {
     }
 }
 
-/// Reports the record of a key as dead, before the key changes or is removed.
-fn note_dead(guard: &mut Guard<'_>, key: Key<'_>, liveness: &mut Liveness) {
-    let old = guard.find(key).and_then(|entry| entry.overwritten());
-    if let Some(old) = Replaced::of(old) {
-        old.mark_dead(key.bytes.len(), liveness);
-    }
-}
-
 /// Changes a part of a value. A value of another type is of a moment that never was (see `amendments`): the
 /// record of the right one follows.
 fn amend(guard: &mut Guard<'_>, key: Key<'_>, part: &Part, bytes: &[u8]) -> Result<(), Damage> {
@@ -520,7 +524,7 @@ fn amend(guard: &mut Guard<'_>, key: Key<'_>, part: &Part, bytes: &[u8]) -> Resu
             entry.set_form(form);
         }
     }
-    if let Some(address) = crate::persistence::journal::address_of(&entry) {
+    if let Some(address) = address_of(&entry) {
         entry.set_log_address(stored(address.patched()));
     }
     Ok(())

@@ -32,11 +32,11 @@ pub(super) trait ReplayMemory: Send + Sync {
 }
 
 /// See the module.
-pub(super) struct ReplayStore {
+pub(super) struct ReplayStore<'m> {
     spill: Spill,
-    /// Reads records of the log; `None` in tests, where memory is never short.
+    /// Reads records of the log; `None` where no tile rests on one.
     reader: Option<ValueReader>,
-    memory: Box<dyn ReplayMemory>,
+    memory: Box<dyn ReplayMemory + 'm>,
     /// Bytes that have gone to the spill file since allocators were asked to return memory.
     spilled: AtomicUsize,
     /// Bytes of room that are made at a time.
@@ -45,14 +45,14 @@ pub(super) struct ReplayStore {
     problem: Mutex<Option<String>>,
 }
 
-impl ReplayStore {
+impl<'m> ReplayStore<'m> {
     /// `directory` gets the spill file. `waiting_max`: bytes of memory of changes that wait, at most.
     pub(super) fn new(
         directory: PathBuf,
         reader: Option<ValueReader>,
         waiting_max: u64,
-        memory: Box<dyn ReplayMemory>,
-    ) -> ReplayStore {
+        memory: Box<dyn ReplayMemory + 'm>,
+    ) -> ReplayStore<'m> {
         let changes = usize::try_from(waiting_max / CHANGE_BYTES).unwrap_or(MOST_CHANGES);
         ReplayStore {
             spill: Spill::new(directory.join("SPILL.tmp")),
@@ -104,7 +104,7 @@ impl ReplayStore {
 
 /// See [`ReplayStore::of`].
 pub(super) struct InstanceStore<'s> {
-    all: &'s ReplayStore,
+    all: &'s ReplayStore<'s>,
     instance: u64,
 }
 

@@ -17,9 +17,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use ferrite_log::{Change, DbId, Lsn, Record, Tag};
 use keyspace::collection::Base;
-use keyspace::collection::any::{Collection, Pieces};
+use keyspace::collection::any::Collection;
 use keyspace::collection::log::leaf::{LeafRecord, WriteLeaf};
 use keyspace::collection::log::store::TileStore as _;
+use keyspace::collection::pieces::Pieces;
 use keyspace::collection::run::Damage;
 use keyspace::{Keyspace, Kind};
 use parking_lot::{Condvar, Mutex};
@@ -123,7 +124,7 @@ pub(super) struct TreeReplay {
     with_leaves: Mutex<VecDeque<u64>>,
     /// Instances with parts in memory; some of them have none any more.
     resident: Mutex<VecDeque<u64>>,
-    store: ReplayStore,
+    store: ReplayStore<'static>,
     /// Buffers of inboxes that were applied.
     spare: Mutex<Vec<Vec<u8>>>,
     /// Bytes of memory of all records that wait, and how many there may be between two pieces.
@@ -133,7 +134,7 @@ pub(super) struct TreeReplay {
 
 impl TreeReplay {
     /// `waiting_max` are the bytes of memory of records that wait between two pieces, at most.
-    pub(super) fn new(waiting_max: u64, store: ReplayStore) -> TreeReplay {
+    pub(super) fn new(waiting_max: u64, store: ReplayStore<'static>) -> TreeReplay {
         TreeReplay {
             found: std::array::from_fn(|_| Mutex::default()),
             inboxes: std::array::from_fn(|_| Mutex::default()),

@@ -102,3 +102,76 @@ fn collections_that_were_in_memory_before() {
         fill_and_start(&[], &[kind], keys, 800_000 / keys);
     }
 }
+
+/// A collection of a file is larger than memory, and comes into a new log.
+#[test]
+fn large_collections_of_a_file() {
+    let kinds = ["hash", "list", "set", "zset"];
+    let mut server = Server::start(TWO, &["--appendonly", "no"]);
+    let mut client = server.client();
+    fill(&mut client, &kinds, kinds.len(), 200_000);
+    client.ask("EXPIRE list:1 1000000");
+    let digest = client.ask("DEBUG DIGEST");
+    assert_eq!(client.ask("SAVE"), Value::Simple(b"OK".into()));
+    drop(client);
+    start_again(&mut server, &digest);
+    start_again(&mut server, &digest);
+}
+
+/// Keys with small values, and changes of each.
+const SMALL_KEYS: usize = 40_000;
+const CHANGES: usize = 12;
+
+/// The request that changes a small value the next time.
+fn change(key: usize, round: usize) -> Vec<u8> {
+    let kinds = ["hash", "list", "set", "zset", "string"];
+    let kind = kinds[key % kinds.len()];
+    let name = format!("{kind}:{key}").into_bytes();
+    let value = item(key * CHANGES + round, 100);
+    let number = round.to_string().into_bytes();
+    let words: Vec<&[u8]> = match kind {
+        "hash" => vec![b"HSET", &name, &number, &value],
+        "list" => vec![b"RPUSH", &name, &value],
+        "set" => vec![b"SADD", &name, &value],
+        "zset" => vec![b"ZADD", &name, &number, &value],
+        _ => vec![b"APPEND", &name, &value],
+    };
+    encode_request(&words)
+}
+
+/// Values that are in no record as a whole leave memory, too.
+#[test]
+fn small_values_that_were_changed_in_memory() {
+    let mut server = Server::start(TWO, &[]);
+    let mut client = server.client();
+    for round in 0..CHANGES {
+        for keys in (0..SMALL_KEYS).collect::<Vec<_>>().chunks(500) {
+            let requests: Vec<u8> = keys.iter().flat_map(|&key| change(key, round)).collect();
+            client.send_bytes(&requests).expect("the server reads");
+            for _ in keys {
+                let reply = client.read(PATIENCE).expect("the server replies");
+                assert!(matches!(reply, Value::Int(_)), "{reply:?}");
+            }
+        }
+    }
+    // Some of them are replaced or removed at the end, wherever they are then.
+    for key in (0..SMALL_KEYS).step_by(100) {
+        client.ask(&format!("DEL hash:{key}"));
+        client.ask(&format!("SET string:{} short", key + 4));
+        client.ask(&format!("PEXPIRE list:{} 100000000", key + 1));
+    }
+    let digest = client.ask("DEBUG DIGEST");
+    drop(client);
+    for _ in 0..2 {
+        server.start_again(TWO, Signal::KILL, LIMITED);
+        let most = server.most_resident_bytes();
+        assert!(most <= MOST, "the start took {most} bytes of {MOST}");
+        let mut client = server.client();
+        assert!(info(&mut client, "cold_keys") > 0);
+        assert_eq!(client.ask("DEBUG DIGEST"), digest);
+        assert_eq!(
+            client.ask("DBSIZE"),
+            Value::Int((SMALL_KEYS - SMALL_KEYS / 100) as i64)
+        );
+    }
+}

@@ -8,6 +8,7 @@
 //! A *descriptor* is what the record of a key has in place of the value of a tree: the number of the
 //! instance and the seed of its order keys, 8 bytes each, little-endian.
 
+pub mod arriving;
 pub mod edits;
 pub mod leaf;
 pub mod ledger;

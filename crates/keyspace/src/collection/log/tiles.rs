@@ -112,6 +112,11 @@ impl<K: LeafKind + Clone> Tiles<K> {
         &self.whole.kind
     }
 
+    /// Bytes of the leaves, at most.
+    pub(in crate::collection) fn leaf_max(&self) -> usize {
+        self.whole.leaf_max
+    }
+
     /// Applies a leaf record; `base` is the record. What nothing rests on any more is appended to `lost`.
     ///
     /// # Errors

@@ -27,7 +27,7 @@ use crate::collection::view::Path;
 
 /// Numbers from the beginning of a leaf to that of the next, if both were begun at an end. A leaf has at most
 /// some 1500 elements. After 2^43 new leaves at one end the numbers of that end are used up.
-const BLOCK: u64 = 1 << 20;
+pub(in crate::collection) const BLOCK: u64 = 1 << 20;
 /// So many times as many numbers as elements are left to leaves whose elements get other numbers.
 const SPARE: u64 = 2;
 /// The same where the leaf had no room.

@@ -82,6 +82,7 @@ pub use base::{LEAF_MAX, LIST_LEAF_MAX, Tree};
 pub use build::{Leaf, LeafRow, LooseLeaf};
 pub use cold::Leaving;
 pub use edit::Put;
+pub(in crate::collection) use elements::BLOCK;
 pub(in crate::collection) use members::Gathered;
 pub use reschedule::Decide;
 pub(super) use shape::Shares;

@@ -6,7 +6,7 @@ use keyspace::{AnyItems, Detached, Key, LargeValue, New};
 use rdb::{Item, Payload, Typed, TypedReader};
 
 use crate::persistence::Durable;
-use crate::persistence::snapshot::{KINDS, ReadItems, dump_items, read_items};
+use crate::persistence::snapshot::{Beyond, Destination, KINDS, ReadItems, dump_items, read_items};
 use crate::request::{Args, Failure, failure};
 use crate::store::{LastUse, Still};
 
@@ -138,7 +138,13 @@ fn read_one(
             false => Ok(()),
         }
     };
-    match read_items(server, (reader, kind), key.bytes, (None, now), pause) {
+    let destination = Destination {
+        key: key.bytes,
+        expiry: None,
+        now,
+        beyond: Beyond::InMemory,
+    };
+    match read_items(server, (reader, kind), &destination, pause) {
         Ok(ReadItems::Items(items)) => Ok(Some(Restored::Items(items))),
         Ok(ReadItems::Over) => Ok(Some(Restored::Over)),
         Err(_) if is_short => Err(failure::OUT_OF_MEMORY),

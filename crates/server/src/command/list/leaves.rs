@@ -72,10 +72,19 @@ pub(super) fn of_put(elements: ListRef<'_>, rank: u64, packed: Packed) -> Vec<Ba
     records
 }
 
-/// Those of a move from the first end, or to the second.
+/// Those of a move from the first end, or to the second, or both. A pop can empty the leaf at the end, and
+/// then a push at the same end changes the next one.
 pub(super) fn of_move(elements: ListRef<'_>, ends: [End; 2], packed: Packed) -> Vec<Base> {
     let mut records = of_pop(elements, (ends[0], 1), packed);
     records.extend(of_push(elements, ends[1], packed));
+    let len = elements.len();
+    if ends[0] == ends[1] && len > 1 {
+        let next = match ends[0] {
+            End::Front => 1,
+            End::Back => len - 2,
+        };
+        records.extend(elements.cold_between(next, next + 1));
+    }
     records
 }
 

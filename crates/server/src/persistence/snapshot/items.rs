@@ -7,8 +7,9 @@
 
 use std::io::{self, Read, Write};
 
+use ferrite_log::DbId;
 use keyspace::collection::Base;
-use keyspace::collection::build::DuplicateItem;
+use keyspace::collection::build::{Builder, DuplicateItem};
 use keyspace::collection::cell::{Cell, DECIMAL_MAX};
 use keyspace::collection::run::{Damage, Item};
 use keyspace::collection::sorted::{score_of, scored};
@@ -16,6 +17,7 @@ use keyspace::{AnyItems, Detached, HashRef, Kind, LargeValue, SetRef};
 use rdb::packed::ListpackBuilder;
 use rdb::{Attributes, Collection, Element, Typed, TypedReader, Writer};
 
+use super::in_log::{self, InLog};
 use crate::config::Packed;
 use crate::limits::{PACKED_ENTRIES, PACKED_INTEGERS, PACKED_VALUE_BYTES, SNAPSHOT_FIELDS};
 use crate::persistence::Durable;
@@ -174,16 +176,128 @@ pub(crate) enum ReadItems {
     Empty,
 }
 
-/// Reads the items of a collection that a reader has begun. Those that have expired at `now` (Unix, ms) are
-/// left out. `pause` is called after some items, again and again, with the bytes of the file so far.
+/// The collection that is read.
+pub(crate) struct Destination<'k> {
+    pub(crate) key: &'k [u8],
+    pub(crate) expiry: Option<i64>,
+    /// Items that have expired at this time (Unix, ms) are left out.
+    pub(crate) now: Option<i64>,
+    pub(crate) beyond: Beyond,
+}
+
+/// What becomes of a collection with many items.
+#[derive(Clone, Copy)]
+pub(crate) enum Beyond {
+    /// It is made in memory.
+    InMemory,
+    /// Its leaves are written to the log of this database, and leave memory when that is short.
+    InLog(DbId),
+    /// Its items are looked at, and dropped.
+    Dropped,
+}
+
+/// The items so far.
+enum Making<'s> {
+    InMemory(Builder),
+    InLog(Box<InLog<'s>>),
+}
+
+impl Destination<'_> {
+    fn is_due(&self, item: &Item<'_>) -> bool {
+        let now = self.now.map(|now| now.max(0) as u64);
+        now.is_some_and(|now| item.is_due(now))
+    }
+
+    fn twice(&self, item: &Item<'_>, kind: Kind) -> String {
+        let mut scratch = [0; DECIMAL_MAX];
+        let name = item.name.text(&mut scratch).escape_ascii();
+        let item = match kind {
+            Kind::Set | Kind::SortedSet => "member",
+            _ => "field",
+        };
+        let key = self.key.escape_ascii();
+        format!("key \"{key}\": the {item} \"{name}\" is there twice")
+    }
+
+    fn add(&self, making: &mut Making<'_>, item: &Item<'_>) -> Result<(), String> {
+        match making {
+            Making::InLog(_) if self.is_due(item) => Ok(()),
+            Making::InLog(large) => large.push(item).map_err(|problem| self.named(&problem)),
+            Making::InMemory(builder) => {
+                let added = builder.push(item);
+                added.map_err(|DuplicateItem| self.twice(item, builder.kind()))
+            }
+        }
+    }
+
+    /// Goes on when the items, of `read` bytes, may be many.
+    fn moved<'s>(
+        &self,
+        server: &'s Durable,
+        making: Making<'s>,
+        read: usize,
+    ) -> Result<Making<'s>, String> {
+        let mut builder = match making {
+            Making::InMemory(builder) if read >= in_log::least_bytes(server) => builder,
+            making => return Ok(making),
+        };
+        match self.beyond {
+            Beyond::InMemory => return Ok(Making::InMemory(builder)),
+            Beyond::Dropped => {
+                let none = server.keyspace.builder(builder.kind(), self.key);
+                return Ok(Making::InMemory(none));
+            }
+            Beyond::InLog(_) => {}
+        }
+        if let Some(now) = self.now {
+            builder.remove_due(now.max(0) as u64);
+        }
+        let large = InLog::new(server, self.key, builder);
+        let large = large.map_err(|problem| self.named(&problem))?;
+        Ok(Making::InLog(Box::new(large)))
+    }
+
+    fn named(&self, problem: &str) -> String {
+        format!("key \"{}\": {problem}", self.key.escape_ascii())
+    }
+
+    fn finish(&self, server: &Durable, making: Making<'_>) -> Result<ReadItems, String> {
+        let mut builder = match (making, self.beyond) {
+            (Making::InLog(large), Beyond::InLog(db)) => {
+                let made = large.finish(db, self.expiry);
+                let made = made.map_err(|problem| self.named(&problem))?;
+                return Ok(made.map_or(ReadItems::Over, ReadItems::Items));
+            }
+            (Making::InLog(_), _) => return Err(self.named("there is no log")),
+            (Making::InMemory(builder), _) => builder,
+        };
+        if builder.is_empty() {
+            return Ok(ReadItems::Empty);
+        }
+        if let Some(now) = self.now {
+            builder.remove_due(now.max(0) as u64);
+        }
+        if builder.is_empty() {
+            return Ok(ReadItems::Over);
+        }
+        let form = Packed::form_of(&server.settings, &builder);
+        Ok(ReadItems::Items(Detached::built(
+            builder,
+            form,
+            self.expiry,
+        )))
+    }
+}
+
+/// Reads the items of a collection that a reader has begun. `pause` is called after some items, again and
+/// again, with the bytes of the file so far.
 ///
 /// # Errors
-/// The file is damaged, an item is there twice, or an error of `pause`.
+/// The file is damaged, an item is there twice, the log refuses a leaf, or an error of `pause`.
 pub(crate) fn read_items<R: Read>(
     server: &Durable,
     (reader, kind): (&mut TypedReader<R>, Collection),
-    key: &[u8],
-    (expiry, now): (Option<i64>, Option<i64>),
+    destination: &Destination<'_>,
     pause: &mut dyn FnMut(u64) -> Result<(), String>,
 ) -> Result<ReadItems, String> {
     let kind = match kind {
@@ -192,13 +306,15 @@ pub(crate) fn read_items<R: Read>(
         Collection::List => Kind::List,
         _ => Kind::Hash,
     };
-    let mut builder = server.keyspace.builder(kind, key);
-    let (mut items, mut bytes) = (0, 0);
+    let mut making = Making::InMemory(server.keyspace.builder(kind, destination.key));
+    let (mut items, mut bytes, mut read) = (0, 0, 0);
     loop {
         items += 1;
         if items == SNAPSHOT_FIELDS || bytes >= READ_PAUSE_BYTES {
             pause(reader.offset())?;
+            read += bytes;
             (items, bytes) = (0, 0);
+            making = destination.moved(server, making, read)?;
         }
         let mut score_bytes = [0; 8];
         let item = match reader.next().map_err(|error| error.to_string())? {
@@ -211,34 +327,10 @@ pub(crate) fn read_items<R: Read>(
             Some(Typed::Element(Element::Member { member, score })) => {
                 scored(Cell::of(member), score, &mut score_bytes)
             }
-            Some(Typed::End) => break,
+            Some(Typed::End) => return destination.finish(server, making),
             _ => unreachable!("a collection has items of its kind until it ends"),
         };
         bytes += item.name.text_len() + item.value.map_or(0, |value| value.text_len());
-        let added = builder.push(&item);
-        added.map_err(|DuplicateItem| {
-            let mut scratch = [0; DECIMAL_MAX];
-            let (key, name) = (
-                key.escape_ascii(),
-                item.name.text(&mut scratch).escape_ascii(),
-            );
-            match kind {
-                Kind::Set | Kind::SortedSet => {
-                    format!("key \"{key}\": the member \"{name}\" is there twice")
-                }
-                _ => format!("key \"{key}\": the field \"{name}\" is there twice"),
-            }
-        })?;
+        destination.add(&mut making, &item)?;
     }
-    if builder.is_empty() {
-        return Ok(ReadItems::Empty);
-    }
-    if let Some(now) = now {
-        builder.remove_due(now.max(0) as u64);
-    }
-    if builder.is_empty() {
-        return Ok(ReadItems::Over);
-    }
-    let form = Packed::form_of(&server.settings, &builder);
-    Ok(ReadItems::Items(Detached::built(builder, form, expiry)))
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
+use ferrite_log::{DbId, Hold};
 use keyspace::{
     Database, Detached, Guard, INLINE_VALUE_MAX, Key, Large, LargeValue, New, Record, RecordValue,
     Records, Turn,
@@ -17,7 +18,7 @@ use keyspace::{
 use parking_lot::Mutex;
 use rdb::{Entry, Item, Typed, TypedReader};
 
-use super::items::{KINDS, ReadItems, read_items};
+use super::items::{Beyond, Destination, KINDS, ReadItems, read_items};
 use crate::config::Setting;
 use crate::limits::{LOAD_BUFFER_BYTES, LOAD_BUFFERS_PER_THREAD, LOAD_THREADS, LOAD_WINDOW};
 use crate::persistence::Durable;
@@ -50,8 +51,12 @@ struct Load<'s> {
     duplicates: Duplicates,
     /// Whether expired keys are loaded too.
     keeps_expired: bool,
+    /// Whether keys are looked at alone.
+    drops: bool,
     /// Makes room when memory is short.
     relief: Option<Relief<'s>>,
+    /// Keeps leaves in the log whose key is not there yet.
+    _hold: Option<Hold>,
     /// Error of a thread that inserts.
     problem: Mutex<Option<String>>,
     has_problem: AtomicBool,
@@ -96,19 +101,14 @@ pub(crate) fn load_base(
 /// # Errors
 /// As [`load`].
 pub(super) fn check(server: &Durable, path: &Path) -> Result<(), String> {
-    let (load, file, _) = Load::begin(server, path, Duplicates::Refused, None)?;
-    load.parse(file, |part| {
-        load.check()?;
-        if let Part::Database(number) = part {
-            load.database(number)?;
-        }
-        Ok(())
-    })
+    let (mut load, file, _) = Load::begin(server, path, Duplicates::Refused, None)?;
+    load.drops = true;
+    load.parse(file, |_| load.check())
 }
 
 /// Part of a file.
 enum Part<'p> {
-    Database(u64),
+    Database(usize),
     Entry(Entry<'p>),
     /// A collection.
     Items(&'p [u8], Detached),
@@ -131,6 +131,8 @@ impl<'s> Load<'s> {
             now: sys::clock::realtime_ms(),
             duplicates,
             keeps_expired: false,
+            drops: false,
+            _hold: relief.as_ref().and_then(|_| server.persistence.hold()),
             relief,
             problem: Mutex::new(None),
             has_problem: AtomicBool::new(false),
@@ -221,7 +223,7 @@ impl<'s> Load<'s> {
         let mut buffer = Buffer::of(0);
         self.parse(file, |part| {
             let next = match &part {
-                Part::Database(number) => self.database(*number)?,
+                Part::Database(number) => *number,
                 _ => buffer.database,
             };
             let is_full = buffer.records.bytes() + buffer.large_bytes >= LOAD_BUFFER_BYTES;
@@ -263,12 +265,15 @@ impl<'s> Load<'s> {
         let checksum = server.settings.flag(Setting::RdbChecksum);
         let mut reader = TypedReader::new(file, checksum).map_err(wrong)?;
         reader.only(KINDS);
-        let mut name = Vec::new();
+        let (mut name, mut database) = (Vec::new(), 0);
         loop {
             match reader.next().map_err(wrong)? {
                 None => break,
                 Some(Typed::Item(item)) => match item {
-                    Item::Database(number) => give(Part::Database(number))?,
+                    Item::Database(number) => {
+                        database = self.database(number)?;
+                        give(Part::Database(database))?;
+                    }
                     Item::Entry(entry) => give(Part::Entry(entry))?,
                     Item::Fact { name, value } => give(Part::Fact(name, value))?,
                     Item::Sizes { .. } | Item::Unsupported(_) => {}
@@ -285,10 +290,18 @@ impl<'s> Load<'s> {
                         loading.loaded_bytes.store(offset, Relaxed);
                         self.check()
                     };
-                    let now = (!self.keeps_expired).then_some(self.now);
-                    let expiry = (attributes.expiry_ms, now);
+                    let destination = Destination {
+                        key: &name,
+                        expiry: attributes.expiry_ms,
+                        now: (!self.keeps_expired).then_some(self.now),
+                        beyond: match &self.relief {
+                            _ if self.drops => Beyond::Dropped,
+                            Some(_) => Beyond::InLog(self.log_id(database)),
+                            None => Beyond::InMemory,
+                        },
+                    };
                     let from = (&mut reader, kind);
-                    let read = read_items(server, from, &name, expiry, &mut pause);
+                    let read = read_items(server, from, &destination, &mut pause);
                     match read? {
                         ReadItems::Items(items) => give(Part::Items(&name, items))?,
                         ReadItems::Over => drop(loading.expired.fetch_add(1, Relaxed)),
@@ -314,6 +327,11 @@ impl<'s> Load<'s> {
             .ok_or_else(|| {
                 format!("it has keys in database {number}, but 'databases' is {databases}")
             })
+    }
+
+    /// The number of a database in the log.
+    fn log_id(&self, database: usize) -> DbId {
+        DbId(self.server.persistence.ids[database].load(Relaxed))
     }
 
     fn is_expired(&self, expiry: Option<i64>) -> bool {

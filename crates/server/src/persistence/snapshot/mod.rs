@@ -3,14 +3,16 @@
 //! A snapshot is the state at one moment, taken while all workers run ([`mod@keyspace`] does that). A thread
 //! of its own writes a temporary file and then replaces the old one, so the file is always complete. Reading
 //! order: `state` the current and the last snapshot, `saver` the thread, `save` and `load` the two
-//! directions, `items` collections in both, `beside` saving while workers run, `cold` values that are only
-//! in the log, `reload` both directions, `file` the replacement of the file.
+//! directions, `items` collections in both, `in_log` one that is larger than memory, `beside` saving while
+//! workers run, `cold` values that are only in the log, `reload` both directions, `file` the replacement of
+//! the file.
 //!
 //! The commands are in `command/server/persistence`, the stop of the server in `ending`.
 
 mod beside;
 mod cold;
 mod file;
+mod in_log;
 mod items;
 mod load;
 mod reload;
@@ -19,7 +21,7 @@ mod saver;
 mod state;
 
 pub(crate) use file::remove_leftovers;
-pub(crate) use items::{KINDS, ReadItems, dump_items, read_items};
+pub(crate) use items::{Beyond, Destination, KINDS, ReadItems, dump_items, read_items};
 pub(crate) use load::{Duplicates, load_base};
 pub(crate) use reload::{Reload, ReloadError, reload};
 pub(crate) use save::{after_flush_all, save_alone};
