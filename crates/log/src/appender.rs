@@ -399,15 +399,18 @@ impl Appender {
     /// sleeps: if every turn is synced the log thread is not woken yet, because this thread may do its work.
     #[inline]
     pub fn commit_and_wait(&mut self) -> Lsn {
-        if std::mem::take(&mut self.claims.has_appended) {
-            let spare = self
-                .claims
-                .credit
-                .saturating_sub(self.claims.engine.credit.lease);
-            if spare > self.claims.engine.credit.lease {
-                self.claims.engine.credit.give_back(spare);
-                self.claims.credit -= spare;
+        let has_appended = std::mem::take(&mut self.claims.has_appended);
+        let lease = self.claims.engine.credit.lease;
+        let spare = self.claims.credit.saturating_sub(lease);
+        if spare > lease {
+            self.claims.engine.credit.give_back(spare);
+            self.claims.credit -= spare;
+            // Those who wait for room look again when something is written.
+            if !has_appended {
+                self.claims.engine.room.ring();
             }
+        }
+        if has_appended {
             self.owes_nudge = true;
             if !self.is_synchronous() {
                 self.nudge();

@@ -348,6 +348,8 @@ impl Compactor {
                 Err(Refusal::Failed(_)) => Duration::from_secs(3600),
                 Err(Refusal::Full(_) | Refusal::Closed) => Duration::from_secs(1),
             };
+            // Room that it has asked for and not used.
+            self.appender.commit();
             self.pace.rest(&core);
             core.chores.wait_for(wait, || {
                 core.is_closing.load(Ordering::SeqCst) || core.is_thorough.load(Ordering::SeqCst)

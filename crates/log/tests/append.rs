@@ -520,3 +520,35 @@ fn who_waits_for_a_lock_keeps_nobody_waiting_for_room() {
     assert_eq!(recovery.cut(), None);
     drop(loaded);
 }
+
+/// Appenders that have asked for room and appended nothing do not keep what another waits for.
+#[test]
+fn room_that_was_not_used_is_given_back() {
+    let options = Options {
+        background: true,
+        appenders: 4,
+        ring_bytes: 256 << 10,
+        segment_bytes: 1 << 20,
+        ..options()
+    };
+    let log = begin(&Simulator::new(), options);
+    let mut appenders: Vec<_> = (0..3)
+        .map(|_| log.appender(None).expect("one of four"))
+        .collect();
+    let mut asked = log.appender(None).expect("the last");
+    // Together they have nearly the whole ring.
+    for appender in &mut appenders {
+        appender.ensure(appender.window()).expect("all is well");
+        appender.commit();
+    }
+    let (sender, receiver) = std::sync::mpsc::channel();
+    // It would wait for ever, and so would whoever joins it.
+    std::thread::spawn(move || {
+        let ensured = asked.ensure(asked.window()).is_ok();
+        let _ = sender.send(ensured);
+    });
+    let given = receiver.recv_timeout(std::time::Duration::from_secs(60));
+    assert_eq!(given, Ok(true), "nobody gives room back");
+    drop(appenders);
+    log.close().expect("all is well");
+}
