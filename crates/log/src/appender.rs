@@ -139,7 +139,7 @@ impl Appender {
         let accepts = || match purpose {
             Purpose::Change => core.is_healthy(),
             Purpose::Removal => core.takes_removals(),
-            Purpose::Compaction => core.is_healthy() || core.is_full(),
+            Purpose::Compaction => core.is_healthy() || core.is_full() && core.has_begun(),
         };
         if !accepts() {
             return Err(core.refusal().unwrap_or(Refusal::Closed));

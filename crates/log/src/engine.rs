@@ -2,23 +2,38 @@
 
 use std::ops::Deref;
 use std::sync::Mutex;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use sys::ring::{Consumer, Producer};
 
 use crate::address::Lsn;
 use crate::core::Core;
-use crate::error::Refusal;
+use crate::error::{Refusal, Result};
 use crate::limits::SYNC_HERE;
 use crate::lock::lock;
 use crate::options::SyncPolicy;
+use crate::recover::aside::Aside;
 use crate::sync::make_durable;
-use crate::writer::{PIECE, Turn, Writer};
+use crate::writer::{self, PIECE, Turn, Writer};
+use crate::{closed, lacking, space};
 
 /// See the module. All of the core can be used through it.
 pub(crate) struct Engine {
     core: Core,
-    /// None once the log is closed.
+    /// None once the log is closed, and before its first segment is begun.
     pub(crate) writer: Mutex<Option<Writer>>,
+    /// What the log thread gets when the first segment of this run is begun.
+    ends: Mutex<Option<Ends>>,
+    has_begun: AtomicBool,
+}
+
+/// What a writer is made of.
+pub(crate) struct Ends {
+    pub(crate) consumer: Consumer,
+    pub(crate) producer: Producer,
+    /// What has to be moved before, if the disk had no space for that.
+    pub(crate) aside: Option<Aside>,
 }
 
 impl Deref for Engine {
@@ -31,11 +46,62 @@ impl Deref for Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(core: Core, writer: Writer) -> Engine {
-        Engine {
+    /// An engine that takes records; without any space on the disk, one that does when there is some
+    /// ([`Engine::begin_late`]).
+    ///
+    /// # Errors
+    /// The disk refuses, for another reason.
+    pub(crate) fn begin(core: Core, ends: Ends) -> Result<Engine> {
+        let engine = Engine {
             core,
-            writer: Mutex::new(Some(writer)),
+            writer: Mutex::new(None),
+            ends: Mutex::new(Some(ends)),
+            has_begun: AtomicBool::new(false),
+        };
+        match engine.begin_late() {
+            Err(error) if space::is_lack(&error) => {
+                let _ = space::look(&engine);
+                engine.set_full(error.to_string());
+            }
+            begun => begun?,
         }
+        Ok(engine)
+    }
+
+    /// Whether the first segment of this run is begun. Before that nothing is written.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::SeqCst)
+    }
+
+    /// Begins the first segment of this run, if that has not been done.
+    ///
+    /// # Errors
+    /// The disk refuses. For lack of space it may be tried again.
+    pub(crate) fn begin_late(&self) -> Result<()> {
+        let mut kept = lock(&self.ends);
+        let Some(ends) = kept.as_mut() else {
+            return Ok(());
+        };
+        if let Some(aside) = &ends.aside {
+            aside.put(&*self.files, &self.paths, &self.segments)?;
+            ends.aside = None;
+        }
+        let begun = writer::begin(self, Lsn(ends.consumer.head()), true)?;
+        let Some(Ends {
+            consumer, producer, ..
+        }) = kept.take()
+        else {
+            return Ok(());
+        };
+        let writer = Writer::new(self, begun, consumer, producer);
+        writer.sync_segment(self)?;
+        // The header of the new segment says as much.
+        closed::remove(&*self.files, &self.paths)?;
+        lacking::remove(&*self.files, &self.paths)?;
+        *lock(&self.writer) = Some(writer);
+        self.has_begun.store(true, Ordering::SeqCst);
+        self.wake_writer();
+        Ok(())
     }
 
     /// Waits until `done`, doing the log thread's work if there is none.
@@ -79,7 +145,7 @@ impl Engine {
     }
 
     /// Writes and makes durable everything below `lsn`, which has been committed.
-    pub(crate) fn force(&self, lsn: Lsn) -> Result<(), Refusal> {
+    pub(crate) fn force(&self, lsn: Lsn) -> std::result::Result<(), Refusal> {
         while self.durable() < lsn {
             if self.whole() < lsn {
                 self.wait_for_room(|| self.has_failed() || self.whole() >= lsn);

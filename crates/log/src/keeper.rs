@@ -5,14 +5,22 @@ use std::sync::atomic::Ordering;
 
 use crate::blob;
 use crate::core::Core;
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::hint;
 use crate::lock::lock;
 use crate::space;
 
 /// One round.
-pub(crate) fn keep(core: &Core) {
+pub(crate) fn keep(core: &Engine) {
     if core.has_failed() {
+        return;
+    }
+    if let Err(error) = core.begin_late() {
+        // Without a segment nothing can be written, removals neither.
+        if !space::is_lack(&error) {
+            core.fail(error.to_string());
+        }
         return;
     }
     match look_at_space(core) {

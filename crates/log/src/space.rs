@@ -18,6 +18,11 @@ pub(crate) fn is_full(error: &std::io::Error) -> bool {
     )
 }
 
+/// Whether an error of the log means that there is no space.
+pub(crate) fn is_lack(error: &Error) -> bool {
+    matches!(error, Error::Io { error, .. } if is_full(error))
+}
+
 /// Whether there is space for so many bytes beside the reserve.
 pub(crate) fn is_there(core: &Core, bytes: u64) -> Result<bool> {
     Ok(look(core)? >= bytes.saturating_add(core.options.reserve_bytes))
@@ -121,7 +126,7 @@ pub(crate) fn leave(core: &Core) {
     };
     let mut bytes = core.options.reserve_bytes / LEFT_SHARE;
     while let Ok(file) = &file
-        && bytes >= TIGHT_MIN
+        && bytes >= BLOCK as u64
     {
         let wanted = 2 * BLOCK as u64 + bytes;
         let taken = file.allocate(wanted).and_then(|()| file.set_size(wanted));

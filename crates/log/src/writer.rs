@@ -83,16 +83,16 @@ enum Stop {
 }
 
 impl Writer {
-    /// Begins the first segment of this run at the ring's start.
-    pub(crate) fn new(core: &Core, consumer: Consumer, producer: Producer) -> Result<Writer> {
+    /// Goes on with the first segment of this run, which begins at the ring's start.
+    pub(crate) fn new(core: &Core, begun: Begun, consumer: Consumer, producer: Producer) -> Writer {
         let first = Lsn(consumer.head());
         let Begun {
             segment,
             allocated,
             limit,
-        } = begin(core, first, true)?;
+        } = begun;
         core.segments.push(segment.clone(), limit);
-        Ok(Writer {
+        Writer {
             limit,
             segment,
             allocated,
@@ -105,7 +105,7 @@ impl Writer {
             consumer,
             producer,
             seal_at: None,
-        })
+        }
     }
 
     /// See the module.
@@ -375,12 +375,12 @@ fn next_piece(head: u64, end: u64, way: Way) -> (u64, Way) {
 
 /// Takes note of an error: a lack of space passes, anything else does not.
 fn stop(core: &Core, error: &Error) -> Stop {
-    match error {
-        Error::Io { error: cause, .. } if space::is_full(cause) => {
+    match space::is_lack(error) {
+        true => {
             core.set_full(error.to_string());
             Stop::Full
         }
-        _ => {
+        false => {
             core.fail(error.to_string());
             Stop::Failed
         }
@@ -388,7 +388,7 @@ fn stop(core: &Core, error: &Error) -> Stop {
 }
 
 /// A segment that has just begun.
-struct Begun {
+pub(crate) struct Begun {
     segment: Arc<Segment>,
     /// Bytes of the file that have space.
     allocated: u64,
@@ -398,7 +398,7 @@ struct Begun {
 
 /// Begins the segment at `first`: takes space, writes the header, gives it its name. It is not durable
 /// yet.
-fn begin(core: &Core, first: Lsn, is_start: bool) -> Result<Begun> {
+pub(crate) fn begin(core: &Core, first: Lsn, is_start: bool) -> Result<Begun> {
     let map = core.segments.map();
     let header = Header {
         epoch: core.options.epoch,

@@ -313,6 +313,88 @@ fn a_log_starts_on_a_full_disk_and_keys_can_be_removed() {
     }
 }
 
+/// Another program has filled the disk, and there is no space that an earlier run has left.
+#[test]
+fn a_log_starts_without_any_space_and_takes_records_when_there_is_some() {
+    let options = Options {
+        segment_bytes: 1 << 20,
+        reserve_bytes: 1 << 20,
+        ..background()
+    };
+    for (is_closed, has_tail, free) in [
+        (true, false, 0),
+        (true, false, 4000),
+        (false, false, 0),
+        (true, true, 0),
+        (false, true, 100),
+    ] {
+        let what = format!("closed {is_closed}, tail {has_tail}, {free} bytes free");
+        let mut disk = Simulator::new();
+        let log = begin(&disk, options.clone());
+        let store = Store::default();
+        let mut appender = log.appender(None).expect("the first");
+        for number in 0..20 {
+            appender.ensure(2000).expect("there is space");
+            let key = (DB, format!("key:{number}").into_bytes());
+            store.run(&log, &mut appender, &Op::Set(key, vec![1; 1000], None));
+        }
+        drop(appender);
+        log.close().expect("all is written");
+        let names = disk.names();
+        let last = |end: &str| {
+            names
+                .iter()
+                .rfind(|path| path.to_string_lossy().ends_with(end))
+        };
+        disk.remove(last("next.tmp").expect("it was left"));
+        if has_tail {
+            disk.remove(last("CLOSED").expect("the log was closed"));
+            disk.damage(last(".log").expect("there is a segment"), |bytes| {
+                bytes.extend([9; 50]);
+            });
+        }
+        let mut end = None;
+        for round in 0..3 {
+            disk.set_capacity(disk.used() + free);
+            let mut recovery = open(&disk, options.clone()).expect("it is whole");
+            assert_eq!(*end.get_or_insert(recovery.end()), recovery.end(), "{what}");
+            let store = load(&mut recovery, 1).expect("it is whole");
+            assert_eq!(store.snapshot().entries.len(), 20, "{what}, round {round}");
+            let log = recovery
+                .start()
+                .unwrap_or_else(|error| panic!("{what}, round {round}: {error}"));
+            let refusal = log.refusal().expect("the disk is full").to_string();
+            assert!(refusal.contains("cannot "), "{what}: {refusal}");
+            let mut appender = log.appender(None).expect("the first");
+            assert!(appender.ensure(2000).is_err(), "{what}");
+            assert!(appender.ensure_for_removal(2000).is_err(), "{what}");
+            if round < 2 {
+                drop(appender);
+                match is_closed {
+                    true => log.close().expect("nothing was to be written"),
+                    false => {
+                        std::mem::forget(log);
+                        disk = disk.after_kill();
+                    }
+                }
+                continue;
+            }
+            disk.set_capacity(1 << 30);
+            wait_until("healing", || log.refusal().is_none());
+            appender.ensure(2000).expect("there is space");
+            let key = (DB, b"another".to_vec());
+            store.run(&log, &mut appender, &Op::Set(key, vec![1; 1000], None));
+            drop(appender);
+            log.close().expect("all is written");
+        }
+        let mut recovery = open(&disk, options.clone()).expect("it is whole");
+        let store = load(&mut recovery, 1).expect("it is whole");
+        assert_eq!(store.snapshot().entries.len(), 21, "{what}");
+        let is_aside = |path: &std::path::PathBuf| path.to_string_lossy().ends_with(".tail");
+        assert_eq!(disk.names().iter().any(is_aside), has_tail, "{what}");
+    }
+}
+
 /// A disk that has no space for a whole segment, at the start and later.
 #[test]
 fn segments_are_short_where_space_is() {

@@ -17,6 +17,7 @@ mod durable;
 mod every_command;
 mod field_expiry;
 mod flows;
+mod full_disk;
 mod gather;
 mod golden;
 mod hash_files;

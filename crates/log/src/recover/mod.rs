@@ -5,6 +5,7 @@
 //! hands its records to the caller. [`Recovery::start`] puts aside what is behind the end, and begins a new
 //! segment: an old one is never written to again.
 
+pub(crate) mod aside;
 pub(crate) mod chain;
 pub(crate) mod parts;
 mod pieces;

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use sys::file::{Files, Lock};
 
+use super::aside::Aside;
 use super::parts::Cut;
 use super::replay::{Progress, ReplayOptions, Replayer, Source};
 use super::{chain, takeover};
 use crate::address::{DbId, Lsn};
 use crate::bindings::Bindings;
 use crate::blob::{self, Blobs};
-use crate::closed;
 use crate::core::{Beginning, Core};
-use crate::directory::{copy_range, free_name, lock_directory};
-use crate::engine::Engine;
+use crate::directory::lock_directory;
+use crate::engine::{Ends, Engine};
 use crate::error::{Error, Result};
 use crate::fetch::ValueReader;
 use crate::lacking;
@@ -26,7 +26,7 @@ use crate::paths::Paths;
 use crate::record::Tag;
 use crate::segment::Name;
 use crate::segments::{Segment, Segments};
-use crate::writer::Writer;
+use crate::space;
 
 /// A log that has been opened and does not take writes yet.
 #[derive(Debug)]
@@ -175,10 +175,11 @@ impl Recovery {
         Ok(())
     }
 
-    /// Begins to take writes.
+    /// Begins to take writes. On a disk that has no space at all the log refuses records at first, and can be
+    /// read.
     ///
     /// # Errors
-    /// The disk refuses.
+    /// The disk refuses, for another reason.
     ///
     /// # Panics
     /// If the log has records and was not replayed: nobody would know what lives.
@@ -190,11 +191,13 @@ impl Recovery {
         if let Some(line) = self.cut() {
             log::warn!("{line}");
         }
-        self.put_aside()?;
+        let aside = self.put_aside()?;
         // What was read may not be on the disk yet. Nothing is removed because of it before it is.
         self.sync_old()?;
         self.tidy()?;
-        self.give_back();
+        if aside.is_none() {
+            self.give_back();
+        }
         let settled = blob::settle(&*self.files, &self.paths, &self.blobs, self.end);
         let settled = settled.map_err(|error| match self.is_backup {
             true => manifest::explain(error),
@@ -223,12 +226,12 @@ impl Recovery {
             blobs: self.blobs,
             lock: self.lock,
         });
-        let writer = Writer::new(&core, consumer, producer)?;
-        writer.sync_segment(&core)?;
-        // The header of the new segment says as much.
-        closed::remove(&*core.files, &core.paths)?;
-        lacking::remove(&*core.files, &core.paths)?;
-        Ok(Log::start(Arc::new(Engine::new(core, writer))))
+        let ends = Ends {
+            consumer,
+            producer,
+            aside,
+        };
+        Ok(Log::start(Arc::new(Engine::begin(core, ends)?)))
     }
 
     /// Notes instances that lack records. A repair ends them, so that the start after it deletes their keys.
@@ -259,37 +262,17 @@ impl Recovery {
         Error::Damage(damage)
     }
 
-    /// Moves what is behind the end out of the way. May be interrupted anywhere and done again.
-    fn put_aside(&mut self) -> Result<()> {
+    /// Moves what is behind the end out of the way. Returns it if the disk has no space for that yet.
+    fn put_aside(&mut self) -> Result<Option<Aside>> {
         let Some(cut) = self.cut.take() else {
-            return Ok(());
+            return Ok(None);
         };
-        let lost = &self.paths.lost;
-        self.files
-            .create_directory(lost)
-            .map_err(|error| Error::io("cannot make", lost, error))?;
-        // The newest first: what is left is always the beginning of what there was.
-        for path in cut.files.iter().rev() {
-            let name = path.file_name().unwrap_or_default();
-            let aside = free_name(&*self.files, lost, &name.to_string_lossy())?;
-            self.files
-                .rename(path, &aside)
-                .map_err(|error| Error::io("cannot rename", path, error))?;
+        let aside = Aside { cut, end: self.end };
+        match aside.put(&*self.files, &self.paths, &self.segments) {
+            Ok(()) => Ok(None),
+            Err(error) if space::is_lack(&error) => Ok(Some(aside)),
+            Err(error) => Err(error),
         }
-        let map = self.segments.map();
-        if let (Some(tail), Some(segment)) = (cut.tail, map.last()) {
-            let name = format!("{:016x}.tail", self.end.get());
-            let aside = free_name(&*self.files, lost, &name)?;
-            // Space that was taken behind it and not used may be all that a full disk has.
-            let _ = segment.file.set_size(tail.end);
-            copy_range(&*self.files, &*segment.file, tail.clone(), &aside)
-                .map_err(|error| Error::io("cannot copy the tail to", &aside, error))?;
-            segment
-                .file
-                .set_size(tail.start)
-                .map_err(|error| Error::io("cannot cut", &segment.path, error))?;
-        }
-        self.sync_directory(&self.paths.lost)
     }
 
     fn sync_directory(&self, path: &Path) -> Result<()> {

@@ -17,11 +17,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 mod client;
+mod disk;
 mod group;
 mod server;
 mod value;
 
 pub(crate) use client::{Client, Link, PATIENCE, encode_request};
+pub(crate) use disk::SmallDisk;
 pub(crate) use group::MemoryGroup;
 pub(crate) use server::{Server, StartFailure, Target, free_port, fresh_dir};
 pub(crate) use value::{Proto, Value, bulk, integer, items, ok, parse_value, texts};

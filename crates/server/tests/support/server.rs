@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::{Client, PATIENCE};
+use super::disk::SmallDisk;
 use super::group::MemoryGroup;
 use super::value::{Proto, Value};
 
@@ -313,19 +314,58 @@ impl Server {
         }
         assert!(self.wait_for_exit().is_some(), "{}", self.output());
         let dir = std::mem::take(&mut self.dir);
+        *self = Self::start_with(&dir, target, options, |command| command);
+    }
+
+    /// As [`Server::start`], with the data on a disk.
+    ///
+    /// # Panics
+    /// As [`Server::start`].
+    pub(crate) fn start_on(disk: &SmallDisk, target: Target, options: &[&str]) -> Self {
+        Self::start_with(disk.dir(), target, options, |command| disk.enter(&command))
+    }
+
+    /// As [`Server::start_again`], of a server with its data on a disk.
+    ///
+    /// # Panics
+    /// As [`Server::start_again`].
+    pub(crate) fn start_again_on(
+        &mut self,
+        disk: &SmallDisk,
+        target: Target,
+        signal: Signal,
+        options: &[&str],
+    ) {
+        if self.has_ended().is_none() {
+            self.signal(signal);
+        }
+        assert!(self.wait_for_exit().is_some(), "{}", self.output());
+        // The directory goes with the disk.
+        self.dir = PathBuf::new();
+        *self = Self::start_on(disk, target, options);
+    }
+
+    /// Starts a server in a directory, by the command that `made_of` makes of its own.
+    fn start_with(
+        dir: &Path,
+        target: Target,
+        options: &[&str],
+        made_of: impl Fn(Command) -> Command,
+    ) -> Self {
         let mut attempt = 0;
-        *self = loop {
+        loop {
             let (port, mut command) = (free_port(), target.command());
             let config = dir.join(CONFIG_FILE);
             if target.is_as_it_is() && config.exists() {
                 command.arg(config);
             }
-            place(&mut command, target, port, &dir);
-            match Self::spawn(target, command, options, loopback(port), dir.clone()) {
+            place(&mut command, target, port, dir);
+            let command = made_of(command);
+            match Self::spawn(target, command, options, loopback(port), dir.to_owned()) {
                 Err(failure) if failure.output.contains("in use") && attempt < 5 => attempt += 1,
-                result => break result.unwrap_or_else(|failure| panic!("{target}: {failure}")),
+                result => return result.unwrap_or_else(|failure| panic!("{target}: {failure}")),
             }
-        };
+        }
     }
 
     fn spawn(
