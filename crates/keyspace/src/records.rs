@@ -74,7 +74,7 @@ impl RecordValue<'_> {
             RecordValue::Inline(bytes) => Ok(bytes),
             RecordValue::Large(large) => Ok(large),
             RecordValue::Cold(cold) => Err(*cold),
-            RecordValue::Tree(_) => unreachable!("the bytes of a collection are asked for"),
+            RecordValue::Tree(_) => unreachable!("a snapshot writes trees an item at a time"),
         }
     }
 }

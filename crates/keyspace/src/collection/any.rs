@@ -176,7 +176,7 @@ pub fn run_flags(kind: Kind) -> u8 {
         Kind::Set => Members::SMALL_FLAGS,
         Kind::SortedSet => Scores::SMALL_FLAGS,
         Kind::List => Elements::SMALL_FLAGS,
-        kind => unreachable!("there are no runs of kind {kind:?}"),
+        kind => unreachable!("a string is no collection, and no key has a {kind:?}"),
     }
 }
 
@@ -199,7 +199,7 @@ impl Collection {
             Kind::Set => Collection::Set(Tree::new(Members { seed }, leaf_max)),
             Kind::SortedSet => Collection::SortedSet(SortedSet::new(seed, leaf_max)),
             Kind::List => Collection::List(Tree::new(Elements, list_leaf_max(leaf_max))),
-            kind => unreachable!("there are no trees of kind {kind:?}"),
+            kind => unreachable!("a string is no collection, and no key has a {kind:?}"),
         }
     }
 
@@ -220,7 +220,7 @@ impl Collection {
     pub fn elements_mut(&mut self) -> &mut Tree<Elements> {
         match self {
             Collection::List(tree) => tree,
-            _ => unreachable!("a list is asked for"),
+            _ => unreachable!("the entry that has it is a list"),
         }
     }
 

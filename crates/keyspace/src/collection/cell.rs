@@ -20,6 +20,10 @@ pub(super) const EXPIRY: u8 = 0xc9;
 /// The longest decimal form of an integer.
 pub const DECIMAL_MAX: usize = INTEGER_TEXT_LEN;
 
+/// The longest text that an item has as its name or its value: a leaf with one item, and a fence, is below
+/// 4 GiB.
+pub const TEXT_MAX: usize = 1 << 30;
+
 const SHORT: u8 = 0x80;
 const LONG: u8 = 0xc0;
 const SMALL: u8 = 0xca;
@@ -109,7 +113,7 @@ impl<'a> Cell<'a> {
                         2
                     }
                     len => {
-                        let len = u32::try_from(len).expect("a value has at most 512 MiB");
+                        let len = u32::try_from(len).expect("a text has at most TEXT_MAX bytes");
                         into[0] = LONG;
                         into[1..5].copy_from_slice(&len.to_le_bytes());
                         5

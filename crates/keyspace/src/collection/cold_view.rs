@@ -1,5 +1,6 @@
 //! The cold leaves of a tree at one moment: their records, and what was read of them.
 
+use super::cursor::{cursor_of, first_of};
 use super::kind::{Edge, LeafKind};
 use super::log::leaf::LeafRecord;
 use super::node::Base;
@@ -25,6 +26,30 @@ impl<K: LeafKind> View<'_, K> {
             }
             records.extend(leaf.is_cold().then(|| leaf.base()));
             at += leaf.count;
+        }
+        records
+    }
+
+    /// The records of the cold leaves among those that a scan of `count` items from a cursor on shows
+    /// ([`crate::ItemsRef::scan`]).
+    pub fn cold_of_scan(&self, cursor: u64, count: usize) -> Vec<Base> {
+        let Some(first) = first_of(cursor) else {
+            return Vec::new();
+        };
+        let from = Edge::before(u128::from(first) << 64);
+        let (mut shown, mut before) = (0, cursor);
+        let mut records = Vec::new();
+        for leaf in self.leaves(&from) {
+            let next = cursor_of((leaf.order >> 64) as u64);
+            if shown >= count.max(1) as u64 && next > before {
+                break;
+            }
+            records.extend(leaf.is_cold().then(|| leaf.base()));
+            // Of the first leaf not all items may be shown.
+            if leaf.start() >= from {
+                shown += leaf.count;
+            }
+            before = before.max(next);
         }
         records
     }

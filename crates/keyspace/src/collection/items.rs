@@ -221,7 +221,7 @@ impl<'e, K: Held> ItemsRef<'e, K> {
             ItemsRef::Run(run) => (run, None),
             ItemsRef::Tree(tree) => {
                 let mut leaves = tree.leaves(&place.edge());
-                let leaf = leaves.next().expect("a tree has a leaf");
+                let leaf = leaves.next().expect("a tree has one leaf at least");
                 (
                     leaf.run(),
                     leaves.next().map(|next| LeafPlace::of(next.start())),
@@ -317,6 +317,14 @@ impl<K: Held> ItemsRef<'_, K> {
         }
     }
 
+    /// The records of the cold leaves that a scan shows. See [`View::cold_of_scan`].
+    pub fn cold_of_scan(self, cursor: u64, count: usize) -> Vec<Base> {
+        match self {
+            ItemsRef::Run(_) => Vec::new(),
+            ItemsRef::Tree(tree) => tree.cold_of_scan(cursor, count),
+        }
+    }
+
     /// The records of the cold leaves that have items of the ranks from one to another.
     pub fn cold_between(self, from: u64, to: u64) -> Vec<Base> {
         match self {
@@ -363,7 +371,7 @@ impl<'e> AnyItems<'e> {
             Kind::Set => AnyItems::Set(ItemsRef::of_run(bytes)),
             Kind::SortedSet => AnyItems::SortedSet(ItemsRef::of_run(bytes)),
             Kind::List => AnyItems::List(ItemsRef::of_run(bytes)),
-            kind => unreachable!("there are no runs of kind {kind:?}"),
+            kind => unreachable!("a string is no collection, and no key has a {kind:?}"),
         }
     }
 
@@ -437,7 +445,7 @@ impl Moment {
     /// # Panics
     /// It is of another kind.
     pub fn items<K: Held>(&self) -> ItemsRef<'_, K> {
-        let frozen = K::frozen(self).expect("its kind is asked for");
+        let frozen = K::frozen(self).expect("it was taken of an entry of this kind");
         ItemsRef::Tree(frozen.view())
     }
 
@@ -446,7 +454,7 @@ impl Moment {
     /// # Panics
     /// It is of another kind.
     pub fn items_with<'e, K: Held>(&'e self, thawed: &'e Thawed) -> ItemsRef<'e, K> {
-        let frozen = K::frozen(self).expect("its kind is asked for");
+        let frozen = K::frozen(self).expect("it was taken of an entry of this kind");
         let thawed = Some(thawed);
         ItemsRef::Tree(View {
             thawed,

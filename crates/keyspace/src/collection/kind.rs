@@ -339,7 +339,7 @@ impl LeafKind for Elements {
 
     #[inline]
     fn order(&self, _item: &Item<'_>) -> u128 {
-        unreachable!("an element does not say its number")
+        unreachable!("elements are looked for by their ranks, not by what they are")
     }
 
     #[inline]
@@ -359,11 +359,40 @@ impl LeafKind for Elements {
         }
         let first = u128::from(run.number());
         let end = first + run.count() as u128;
+        // Beyond the last number the order key would have no bits.
         let is_inside = first << 64 >= from.order
-            && to.map_or(end <= u128::from(u64::MAX), |to| end << 64 <= to.order);
+            && end <= u128::from(u64::MAX)
+            && to.is_none_or(|to| end << 64 <= to.order);
         match run.is_empty() || is_inside {
             true => Ok(run),
             false => Err(Damage::Order),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collection::run::RunMut;
+
+    /// Elements have numbers up to the last one but one; what goes on behind is of no list.
+    #[test]
+    fn a_leaf_beyond_the_last_number_is_damage() {
+        for (number, is_sound) in [(70, true), (u64::MAX - 3, true), (u64::MAX - 1, false)] {
+            let mut buffer = [0; 64];
+            buffer[..Run::EMPTY].copy_from_slice(&Run::empty(NUMBERED));
+            let mut run = RunMut::new(&mut buffer, Run::empty_len(NUMBERED));
+            run.set_number(number);
+            (0..3).for_each(|index| run.insert(index, &Item::single(Cell::Int(7))));
+            let bytes = run.run().bytes();
+            let from = Edge::before(Elements::order_of(number));
+            let ends = [u64::MAX, 5].map(|end| Edge::before(Elements::order_of(end)));
+            assert_eq!(
+                Elements.check_leaf(bytes, &from, Some(&ends[0])).is_ok(),
+                is_sound
+            );
+            assert_eq!(Elements.check_leaf(bytes, &from, None).is_ok(), is_sound);
+            assert!(Elements.check_leaf(bytes, &from, Some(&ends[1])).is_err());
         }
     }
 }

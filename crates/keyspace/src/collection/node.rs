@@ -42,6 +42,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use super::cell::TEXT_MAX;
 use super::run::{Run, RunMut};
 use crate::prefetch::{LINE, prefetch};
 
@@ -87,6 +88,8 @@ pub(super) struct Child {
     pub(super) count: u64,
 }
 
+/// A fence, and the name and the value of one item.
+const _: () = assert!(class(HEADER + 3 * (TEXT_MAX + 64)) <= u32::MAX as usize);
 const _: () = assert!(HEADER == 32 && size_of::<Child>() == 32 && align_of::<Child>() == 16);
 const _: () = assert!(HEADER + CHILDREN_MAX * size_of::<Child>() <= 2048);
 
@@ -111,14 +114,15 @@ pub(super) const fn class(bytes: usize) -> usize {
 }
 
 fn layout(room: usize) -> Layout {
-    Layout::from_size_align(HEADER + room, align_of::<Head>()).expect("below isize::MAX")
+    Layout::from_size_align(HEADER + room, align_of::<Head>()).expect("room has 32 bits")
 }
 
 impl Node {
     /// A node with at least so much room.
     fn allocate(room: usize, birth: u64) -> Node {
         let room = class(HEADER + room) - HEADER;
-        let narrow = u32::try_from(room).expect("an item has at most 1 GiB");
+        let narrow =
+            u32::try_from(room).expect("a fence and an item have at most three texts of TEXT_MAX");
         // SAFETY: the size is not zero.
         let memory = unsafe { alloc_zeroed(layout(room)) };
         let head =

@@ -37,7 +37,7 @@ impl Pieces {
                 Pieces::SortedSet(tiles, seed)
             }
             Kind::List => Pieces::List(Tiles::new(Elements, list_leaf_max(leaf_max))),
-            kind => unreachable!("there are no trees of kind {kind:?}"),
+            kind => unreachable!("a string is no collection, and no key has a {kind:?}"),
         }
     }
 

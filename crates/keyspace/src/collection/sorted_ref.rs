@@ -82,6 +82,15 @@ impl<'e> SortedRef<'e> {
         self.len() == 0
     }
 
+    /// Whether items are in the log alone.
+    #[inline]
+    pub fn has_cold_leaves(self) -> bool {
+        match self {
+            SortedRef::Run(_) => false,
+            SortedRef::Tree(tree) => tree.cold_leaves() > 0,
+        }
+    }
+
     /// The score of a member.
     #[inline]
     pub fn score(self, member: Cell<'_>) -> Option<f64> {

@@ -405,7 +405,7 @@ impl SortedSet {
         let (mut moved, mut since, mut is_up_to_date) = (Vec::new(), 0, true);
         if let Some(scans) = &self.scans {
             since = match kept {
-                Some(kept) => scans.moved(kept, MOVED * count, &mut moved),
+                Some(kept) => scans.moved(kept, count.saturating_mul(MOVED), &mut moved),
                 None => scans.now(),
             };
             is_up_to_date = since == scans.now();

@@ -131,7 +131,9 @@ impl Entry {
     /// holds it, in a copy otherwise.
     fn resize_large(self, len: usize) -> (Entry, Option<Garbage>) {
         let at = self.shape(self.header()).value_at;
-        let mut large = self.take_large().expect("the caller saw a large value");
+        let mut large = self
+            .take_large()
+            .expect("its header says that it has a buffer of its own");
         let garbage = match Arc::get_mut(&mut large) {
             Some(large) => {
                 let bytes = large.bytes_mut();
@@ -191,7 +193,9 @@ impl Entry {
                 )
             };
         }
-        let mut large = self.take_large().expect("storage says so");
+        let mut large = self
+            .take_large()
+            .expect("its header says that it has a buffer of its own");
         let buffer: *mut Large = Arc::get_mut(&mut large).expect("unshared by resize_value");
         self.set_word(shape.value_at, Arc::into_raw(large) as u64);
         // SAFETY: the only reference is in the entry again, and the shard's lock makes this one unique.

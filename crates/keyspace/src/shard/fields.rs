@@ -319,7 +319,7 @@ impl EntryMut<'_, '_> {
         }
         self.edit_tree(|tree| match tree {
             Collection::SortedSet(set) => set.change(member, decide),
-            _ => unreachable!("it is a sorted set"),
+            _ => unreachable!("the command has found a sorted set"),
         })
     }
 
@@ -335,7 +335,7 @@ impl EntryMut<'_, '_> {
         let tree = entry.tree_mut();
         let before = tree.bytes();
         let Collection::SortedSet(set) = tree else {
-            unreachable!("it is a sorted set")
+            unreachable!("the command has found a sorted set")
         };
         let step = set.begin_scan(cursor, count, fresh);
         self.guard.add_bytes(tree.bytes().wrapping_sub(before));
@@ -352,7 +352,7 @@ impl EntryMut<'_, '_> {
         }
         self.edit_tree(|tree| match tree {
             Collection::SortedSet(set) => set.take(item),
-            _ => unreachable!("it is a sorted set"),
+            _ => unreachable!("the command has found a sorted set"),
         })
     }
 

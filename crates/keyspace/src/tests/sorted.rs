@@ -361,6 +361,23 @@ fn a_scan_whose_place_is_lost_shows_all() {
     }
 }
 
+/// A call that asks for more than there can be comes to the end, members that were moved included.
+#[test]
+fn a_scan_may_ask_for_any_count() {
+    for count in [usize::MAX / 2, 1 << 62, usize::MAX] {
+        let names = names_to_scan(5_000);
+        let mut random = fastrand::Rng::with_seed(6);
+        let (mut set, mut seen) = (set_of(&names, 6, || 1.0), HashSet::new());
+        let (cursor, _) = call(&mut set, 0, 10, &mut random, &mut seen);
+        assert!(set.has_scans() && cursor != 0);
+        for name in &names[..100] {
+            set.set(&scored(Cell::of(name.as_bytes()), -1.0, &mut [0; 8]));
+        }
+        let (next, _) = call(&mut set, cursor, count, &mut random, &mut seen);
+        assert_eq!((next, seen.len()), (0, names.len()));
+    }
+}
+
 /// What scans keep is a small part of the set, however many begin and are given up.
 #[test]
 fn scans_that_are_given_up_take_little() {

@@ -139,9 +139,8 @@ impl Spec {
             Group::Hash => Collections::Of(Kind::Hash),
             Group::Set => Collections::Of(Kind::Set),
             // Those that need all items, such as ZUNION, take sets, too.
-            Group::SortedSet if !matches!(self.items, ItemsNeeded::All) => {
-                Collections::Of(Kind::SortedSet)
-            }
+            Group::SortedSet if matches!(self.items, ItemsNeeded::All) => Collections::Sets,
+            Group::SortedSet | Group::Geo => Collections::Of(Kind::SortedSet),
             _ => Collections::All,
         }
     }

@@ -16,6 +16,7 @@
 //! - `FERRITE_COMMANDS=500000` sends at least that many.
 
 mod generated;
+mod meanwhile;
 mod preempted;
 
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -113,6 +113,19 @@ impl Edits {
         element.encode(&mut self.bytes[at..]);
     }
 
+    /// A change that was read.
+    fn add(&mut self, edit: &Edit<'_>) {
+        match *edit {
+            Edit::Set(item) => self.set(&item),
+            Edit::Remove(name) => self.remove(name),
+            Edit::Reschedule(name, expiry) => self.reschedule(name, expiry),
+            Edit::Take(item) => self.take(&item),
+            Edit::Put(number, element) => self.put(number, element),
+            Edit::Cut(from, to) => self.cut(from, to),
+            Edit::Insert(number, element) => self.insert(number, element),
+        }
+    }
+
     /// All changes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
@@ -182,6 +195,27 @@ pub fn read(bytes: &[u8], has_values: bool) -> Read<'_> {
         has_values,
         last: None,
     }
+}
+
+/// Gives out changes for records of at most `most` bytes each, or with one change. `has_values` as for
+/// [`read`].
+pub fn in_parts(bytes: &[u8], has_values: bool, most: usize, mut give: impl FnMut(&[u8])) {
+    if bytes.len() <= most {
+        return give(bytes);
+    }
+    let (mut part, mut changes) = (Edits::default(), read(bytes, has_values));
+    let mut from = 0;
+    while let Some(Ok(change)) = changes.next() {
+        // What follows another change without a number of its own may get one.
+        let len = changes.position() - from + NUMBER;
+        from = changes.position();
+        if !part.is_empty() && part.bytes.len() + len > most {
+            give(&part.bytes);
+            part.clear(most);
+        }
+        part.add(&change);
+    }
+    give(&part.bytes);
 }
 
 /// Changes of a record. After damage there are no more.
@@ -372,6 +406,37 @@ mod tests {
         assert_eq!(unknown, [Err(Damage::Flags)]);
         edits.clear(16);
         assert!(edits.is_empty() && edits.bytes.capacity() <= 16);
+    }
+
+    /// Changes in parts are the same changes, each part for itself.
+    #[test]
+    fn changes_come_in_parts() {
+        let (mut fields, mut elements) = (Edits::default(), Edits::default());
+        for number in 0..200_i64 {
+            fields.set(&Item::pair(Cell::Int(number), Cell::Bytes(&[7; 20])));
+            fields.remove(Cell::Int(number + 1));
+            elements.put(number as u64, Cell::Int(number));
+            if number % 7 == 0 {
+                elements.cut(number as u64, number as u64 + 3);
+            }
+        }
+        for (edits, has_values) in [(&fields, true), (&elements, false)] {
+            let all: Vec<_> = read(edits.bytes(), has_values).collect();
+            for most in [0, 1, 40, 100, 1 << 20] {
+                let mut found = Vec::new();
+                let mut parts = 0;
+                in_parts(edits.bytes(), has_values, most, |part| {
+                    let changes = read(part, has_values);
+                    let changes: Vec<_> = changes.map(|edit| format!("{edit:?}")).collect();
+                    assert!(part.len() <= most || changes.len() == 1, "{most}");
+                    found.extend(changes);
+                    parts += 1;
+                });
+                let all: Vec<_> = all.iter().map(|edit| format!("{edit:?}")).collect();
+                assert_eq!(found, all, "{most}");
+                assert_eq!(parts == 1, most >= edits.bytes().len());
+            }
+        }
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl<'a> LeafRecord<'a> {
     pub fn write(&self, into: &mut Vec<u8>) {
         let to = self.to.unwrap_or_default();
         let length = |name: &[u8]| {
-            let length = u32::try_from(name.len()).expect("a name has at most 512 MiB");
+            let length = u32::try_from(name.len()).expect("a text has at most TEXT_MAX bytes");
             length.to_le_bytes()
         };
         into.push(if self.to.is_some() { ENDS } else { 0 });

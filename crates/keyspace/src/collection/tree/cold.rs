@@ -29,7 +29,6 @@
 
 use super::base::Tree;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
-use crate::collection::cursor::{cursor_of, first_of};
 use crate::collection::kind::{Edge, LeafKind, LeafPlace};
 use crate::collection::log::leaf::LeafRecord;
 use crate::collection::node::{Base, Child, Node};
@@ -80,25 +79,7 @@ impl<K: LeafKind> Tree<K> {
     /// The records of the leaves that are cold among those that a scan of `count` items from a cursor on
     /// shows ([`crate::ItemsRef::scan`]).
     pub fn cold_records_of_scan(&self, cursor: u64, count: usize) -> Vec<Base> {
-        let Some(first) = first_of(cursor) else {
-            return Vec::new();
-        };
-        let from = Edge::before(u128::from(first) << 64);
-        let (mut shown, mut before) = (0, cursor);
-        let mut records = Vec::new();
-        for leaf in self.view().leaves(&from) {
-            let next = cursor_of((leaf.order >> 64) as u64);
-            if shown >= count.max(1) as u64 && next > before {
-                break;
-            }
-            records.extend(leaf.is_cold().then(|| leaf.base()));
-            // Of the first leaf not all items may be shown.
-            if leaf.start() >= from {
-                shown += leaf.count;
-            }
-            before = before.max(next);
-        }
-        records
+        self.view().cold_of_scan(cursor, count)
     }
 
     /// The leaf that is the next to leave memory, of the next `looks` at which the hand looks. Those that it

@@ -21,9 +21,13 @@ pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             "ERR BITOP NOT must be called with a single source key.",
         ));
     }
-    let copies = args.keys().skip(1);
-    let longest = copies.map(|key| context.store.lock(key).bytes_of_copy(key));
-    context.foresee_gathered(longest.max().unwrap_or(0))?;
+    let mut longest = 0;
+    for key in args.keys().skip(1) {
+        let mut shard = context.store.lock(key);
+        shard.find_string(key)?;
+        longest = longest.max(shard.bytes_of_copy(key));
+    }
+    context.foresee_gathered(longest)?;
     let mut shards = context.store.lock_keys(args.keys());
     let operands: Vec<Operand> = args
         .keys()

@@ -3,7 +3,7 @@
 
 use keyspace::Kind;
 use keyspace::collection::any::Held;
-use keyspace::collection::cell::{Cell, DECIMAL_MAX};
+use keyspace::collection::cell::{Cell, DECIMAL_MAX, TEXT_MAX};
 use keyspace::collection::run::Item;
 use keyspace::collection::sorted::score_of;
 use resp::reply::Writer;
@@ -17,9 +17,9 @@ use crate::request::{Args, Failure, failure};
 #[inline]
 pub(in crate::command) fn cell<'a>(args: &Args<'a>, at: usize) -> Result<Cell<'a>, Failure> {
     let text = args.get(at);
-    match u32::try_from(text.len()) {
-        Ok(_) => Ok(Cell::of(text)),
-        Err(_) => Err(failure::TOO_LONG),
+    match text.len() <= TEXT_MAX {
+        true => Ok(Cell::of(text)),
+        false => Err(failure::TOO_LONG),
     }
 }
 

@@ -11,7 +11,7 @@ use resp::reply::{Protocol, Writer};
 use super::super::deferred::Slice;
 use super::super::{Args, Context, Failure, Handled, Next};
 use super::cells::{write_cell, write_value};
-use super::moment::{Look, leave, look_on};
+use super::moment::{Look, leave_or_retry, look_on};
 use crate::store::Kept;
 
 const COUNT_OUT_OF_RANGE: Failure = Failure::of(
@@ -21,7 +21,7 @@ const COUNT_OUT_OF_RANGE: Failure = Failure::of(
 /// Some item of a collection, which has at least one.
 pub(in crate::command) fn any_of<K: Held>(items: ItemsRef<'_, K>) -> Item<'_> {
     let rank = fastrand::u64(..items.len());
-    items.at(rank).expect("it has so many items")
+    items.at(rank).expect("the rank is below the length")
 }
 
 /// Bytes of a reply for each item beside its text: a length, line ends, and the head of a pair.
@@ -56,8 +56,7 @@ pub(in crate::command) fn one<K: Kept + Send>(
     }
     let moment = found.moment();
     drop(shard);
-    let moment = moment.expect("only a tree has cold leaves");
-    Ok(leave::<K>(context, args, start, moment, draw))
+    Ok(leave_or_retry::<K>(context, args, start, moment, draw))
 }
 
 /// Answers with `count` different items; or, if it is negative, with so many of which some may be the same.
@@ -97,7 +96,13 @@ pub(in crate::command) fn several<K: Kept + Send>(
     match found.moment() {
         Some(moment) => {
             drop(shard);
-            Ok(leave::<K>(context, args, start, moment, draw))
+            Ok(leave_or_retry::<K>(
+                context,
+                args,
+                start,
+                Some(moment),
+                draw,
+            ))
         }
         // A small one has no moments.
         None => {

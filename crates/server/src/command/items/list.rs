@@ -8,7 +8,7 @@ use resp::reply::Writer;
 
 use super::super::deferred::Slice;
 use super::super::{Args, Context, Handled, Next};
-use super::moment::{Look, leave, look_on};
+use super::moment::{Look, leave_or_retry, look_on};
 use crate::request::Reply;
 use crate::store::{Items, Kept};
 
@@ -72,6 +72,5 @@ pub(in crate::command) fn list<K: Kept + Send, const NAMES: bool, const VALUES: 
     }
     let moment = found.as_mut().and_then(Items::moment);
     drop(shard);
-    let moment = moment.expect("it is a tree");
-    Ok(leave::<K>(context, args, start, moment, look))
+    Ok(leave_or_retry::<K>(context, args, start, moment, look))
 }

@@ -61,8 +61,28 @@ pub(in crate::command) fn look_on<K: Held>(
     }
 }
 
+/// Leaves the rest of a look to deferred work, at a moment of the collection, which a large one has. `start`:
+/// where the reply begins. Where nothing may be done later the command runs again: all leaves that it needs
+/// were in memory, until items came or went.
+pub(in crate::command) fn leave_or_retry<K: Held + Send>(
+    context: &mut Context<'_>,
+    args: &Args<'_>,
+    start: usize,
+    moment: Option<HeldMoment>,
+    look: impl Look<K>,
+) -> Next {
+    let moment = moment.expect("a small collection is shown at once");
+    match context.may_defer() {
+        true => leave(context, args, start, moment, look),
+        false => {
+            context.server.keyspace.discard(moment.moment);
+            Next::Retry
+        }
+    }
+}
+
 /// Leaves the rest of a look to deferred work. `start`: where the reply begins.
-pub(in crate::command) fn leave<K: Held + Send>(
+fn leave<K: Held + Send>(
     context: &mut Context<'_>,
     args: &Args<'_>,
     start: usize,
@@ -103,7 +123,10 @@ impl<L: Look<K>, K: Held + Send> Rest<L, K> {
     /// # Errors
     /// They cannot be read.
     fn has_leaves(&mut self) -> Result<bool, Failure> {
-        let held = self.moment.as_ref().expect("it is kept to the end");
+        let held = self
+            .moment
+            .as_ref()
+            .expect("it is discarded when the work is dropped");
         let Some(hold) = &held.hold else {
             return Ok(true);
         };
@@ -152,7 +175,9 @@ impl<L: Look<K>, K: Held + Send> Work for Rest<L, K> {
                 thawed,
                 ..
             } = self;
-            let moment = moment.as_ref().expect("it is kept to the end");
+            let moment = moment
+                .as_ref()
+                .expect("it is discarded when the work is dropped");
             answer.write(around.protocol, |writer| {
                 has_more = look.step(moment.items(thawed), writer);
             });

@@ -10,7 +10,7 @@ use resp::reply::Writer;
 
 use super::super::{Args, Context, Failure, Handled, Next, cursor, failure};
 use super::cells::{write_cell, write_value};
-use super::moment::{Look, leave};
+use super::moment::{Look, leave_or_retry};
 use crate::names::glob::{self, Case};
 use crate::store::Kept;
 
@@ -101,6 +101,11 @@ impl<P: AsRef<[u8]>> Scan<P> {
         self.cursor != 0 && self.left > 0
     }
 
+    /// The records of the leaves at which so many steps look and that are in the log alone.
+    fn cold<K: Held>(&self, items: ItemsRef<'_, K>, steps: usize) -> Vec<Base> {
+        items.cold_of_scan(self.cursor, self.left.min(steps * STEP_ITEMS))
+    }
+
     fn head(&self, writer: &mut Writer<'_>) {
         write_page_head(writer, self.cursor, self.found);
     }
@@ -113,9 +118,8 @@ impl<K: Held> Look<K> for Scan<Vec<u8>> {
         Scan::step(self, items, writer)
     }
 
-    fn cold(&mut self, _: ItemsRef<'_, K>, _: Option<usize>) -> Vec<Base> {
-        // The row of the command says which leaves it needs, so they are in memory.
-        Vec::new()
+    fn cold(&mut self, items: ItemsRef<'_, K>, ahead: Option<usize>) -> Vec<Base> {
+        Scan::cold(self, items, ahead.unwrap_or(1))
     }
 
     fn head(&self, writer: &mut Writer<'_>) {
@@ -137,6 +141,7 @@ pub(in crate::command) fn scan<K: Kept + Send>(
         return Ok(Next::Done);
     };
     let options = ScanOptions::parse(args, K::FLAGS & PAIRS != 0)?;
+    let has_cold = items.items().is_tree() && items.has_cold_leaves();
     let reply = &mut context.reply;
     let start = reply.position();
     let mut scan = Scan {
@@ -146,9 +151,14 @@ pub(in crate::command) fn scan<K: Kept + Send>(
         left: options.count,
         found: 0,
     };
-    while scan.step(items.items(), reply) {
-        if !slice.goes_on() {
-            let moment = items.moment().expect("a small one is scanned at once");
+    loop {
+        // Items came or went since the leaves were found that the row of the command says it needs.
+        let is_cold = has_cold && !scan.cold(items.items(), 1).is_empty();
+        if !is_cold && !scan.step(items.items(), reply) {
+            break;
+        }
+        if is_cold || !slice.goes_on() {
+            let moment = items.moment();
             drop(shard);
             let scan = Scan {
                 pattern: scan.pattern.map(<[u8]>::to_vec),
@@ -157,7 +167,7 @@ pub(in crate::command) fn scan<K: Kept + Send>(
                 left: scan.left,
                 found: scan.found,
             };
-            return Ok(leave::<K>(context, args, start, moment, scan));
+            return Ok(leave_or_retry::<K>(context, args, start, moment, scan));
         }
     }
     reply.put_before(start, |writer| scan.head(writer));

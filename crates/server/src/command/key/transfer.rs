@@ -217,7 +217,11 @@ fn copied(
         return Ok(Copied::Later);
     };
     let original = shard.find(from).and_then(|mut source| source.original());
-    let source = (original.expect("it is a tree"), of, expiry);
+    let source = (
+        original.expect("of other values a copy takes no steps"),
+        of,
+        expiry,
+    );
     Ok(Copied::Apart(source, reading))
 }
 
@@ -277,10 +281,8 @@ pub(super) fn move_key(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         return Err(SAME_OBJECT);
     }
     let mut both = context.store.lock_across((own, key), (db, key));
-    if both.first.holds_file(key)
-        && !context.in_transaction
-        && both.second.is_relied_on(context.own_pins(db, key))
-    {
+    let must_stay = both.first.holds_file(key) || both.first.has_cold_leaves(key);
+    if must_stay && !context.in_transaction && both.second.is_relied_on(context.own_pins(db, key)) {
         drop(both);
         return Ok(Next::Retry);
     }

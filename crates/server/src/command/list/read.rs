@@ -8,7 +8,7 @@ use resp::reply::Writer;
 
 use super::super::deferred::Slice;
 use super::super::items::cells::{cell, write_cell};
-use super::super::items::moment::{Look, leave, look_on};
+use super::super::items::moment::{Look, leave_or_retry, look_on};
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::{rank_of, ranks_of};
 use crate::config::Packed;
@@ -120,16 +120,9 @@ pub(super) fn lrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if !has_more {
         return Ok(Next::Done);
     }
-    if !may_defer {
-        // Elements came or went since the leaves were found.
-        return Ok(Next::Retry);
-    }
     let moment = found.as_mut().and_then(Items::moment);
     drop(shard);
-    match moment {
-        Some(moment) => Ok(leave::<Elements>(context, args, at, moment, look)),
-        None => unreachable!("a small list takes no longer than a slice"),
-    }
+    Ok(leave_or_retry::<Elements>(context, args, at, moment, look))
 }
 
 /// What LPOS is asked for, and how far it has come.
@@ -316,24 +309,14 @@ pub(super) fn lpos(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         search.write(&mut context.reply);
         return Ok(Next::Done);
     }
-    if !may_defer {
-        // Elements came or went since the leaves were found.
-        return Ok(Next::Retry);
-    }
     let moment = found.as_mut().and_then(Items::moment);
     drop(shard);
     let at = context.reply.position();
     let wanted = args.get(2).to_vec();
-    match moment {
-        Some(moment) => Ok(leave::<Elements>(
-            context,
-            args,
-            at,
-            moment,
-            Seeker { search, wanted },
-        )),
-        None => unreachable!("a small list takes no longer than a slice"),
-    }
+    let seeker = Seeker { search, wanted };
+    Ok(leave_or_retry::<Elements>(
+        context, args, at, moment, seeker,
+    ))
 }
 
 /// The leaves that LINDEX needs.

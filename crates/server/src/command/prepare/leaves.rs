@@ -106,6 +106,8 @@ pub(crate) enum Collections {
     None,
     All,
     Of(Kind),
+    /// Sets, sorted ones, too.
+    Sets,
 }
 
 impl Collections {
@@ -114,6 +116,7 @@ impl Collections {
             Collections::None => false,
             Collections::All => true,
             Collections::Of(own) => own == kind,
+            Collections::Sets => matches!(kind, Kind::Set | Kind::SortedSet),
         }
     }
 }

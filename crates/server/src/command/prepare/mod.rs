@@ -286,6 +286,17 @@ impl Context<'_> {
         }
     }
 
+    /// Lets other workers change the values that were prepared before the command runs, if tests want that.
+    #[inline]
+    pub(crate) fn dawdle(&self) {
+        if cfg!(any(debug_assertions, feature = "faults"))
+            && self.server.offload.is_eager.load(Relaxed)
+            && fastrand::u8(..4) == 0
+        {
+            std::thread::sleep(std::time::Duration::from_micros(fastrand::u64(..200)));
+        }
+    }
+
     /// Lets go of what [`Context::prepare`] has pinned.
     #[inline]
     pub(crate) fn unpin(&mut self) {

@@ -123,7 +123,7 @@ pub(crate) fn run_special<'c>(
             pushes = command.spec.has(flag::PUSHES);
             if context.server.offload.is_on() && command.control != Control::Exec {
                 match context.prepare(command, args) {
-                    Prepared::Ready => {}
+                    Prepared::Ready => context.dawdle(),
                     Prepared::Failed(failure) => {
                         context.fail_unprepared(&failure, before);
                         return Next::Done;

@@ -22,7 +22,7 @@ pub(super) fn sample(
     let keys = command.key_positions(args.len()).count();
     stats.hot_keys.add(keys, context.store.now, |at, period| {
         let at = command.key_positions(args.len()).nth(at);
-        let bytes = args.get(at.expect("there are so many"));
+        let bytes = args.get(at.expect("it is below the number of keys"));
         Use {
             db: context.store.db,
             key: Key {

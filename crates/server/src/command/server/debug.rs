@@ -147,7 +147,11 @@ fn object(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             let run = persistence.bytes_now(view)?;
             serialized_len_of(AnyItems::of_run(kind, &run), persistence)?
         }
-        _ => serialized_len_of(view.all_items().expect("it is a collection"), persistence)?,
+        _ => serialized_len_of(
+            view.all_items()
+                .expect("a value that is no string is a collection"),
+            persistence,
+        )?,
     };
     let text = format!(
         "Value at:{:p} refcount:1 encoding:{name} serializedlength:{len} lru:{} lru_seconds_idle:{idle_s}",

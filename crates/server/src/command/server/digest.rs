@@ -82,7 +82,9 @@ impl Digest {
             }
             Kind::Hash | Kind::Set | Kind::SortedSet | Kind::List => match entry.cold() {
                 None => {
-                    let items = entry.all_items().expect("it is a collection");
+                    let items = entry
+                        .all_items()
+                        .expect("each of these kinds is a collection");
                     self.add_items(items, persistence)?;
                 }
                 Some(_) => {

@@ -73,7 +73,7 @@ fn members(still: &Still) -> SetRef<'_> {
     match still {
         Still::Run(_, run) => SetRef::of_run(run),
         Still::Tree(moment, _) => Moment::items(moment),
-        Still::String(_) => unreachable!("it is a set"),
+        Still::String(_) => unreachable!("keys of other kinds were refused"),
     }
 }
 

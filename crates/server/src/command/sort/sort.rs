@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use keyspace::collection::cell::{Cell, DECIMAL_MAX};
+use keyspace::collection::cell::{Cell, DECIMAL_MAX, TEXT_MAX};
 use keyspace::collection::kind::{Elements, Members};
 use keyspace::collection::run::Item;
 use keyspace::{Detached, Key, Kind, New};
@@ -63,6 +63,7 @@ fn run(context: &mut Context<'_>, args: &Args<'_>, is_readonly: bool) -> Handled
             if cold.is_empty() && growing.refused().is_none() {
                 match plan.store {
                     Some(to) => {
+                        found.check_lengths()?;
                         let stored = store(context.server, &mut shards, to, &found);
                         drop(shards);
                         context.reply.integer(stored as i64);
@@ -142,6 +143,20 @@ fn store(server: &'static Server, shards: &mut Shards<'_>, to: Key<'_>, found: &
 struct Found {
     texts: Vec<u8>,
     parts: Vec<Option<Range<usize>>>,
+}
+
+impl Found {
+    /// Whether all of them can be elements of a list.
+    ///
+    /// # Errors
+    /// One is too long: a string may be longer than an element.
+    fn check_lengths(&self) -> Result<(), Failure> {
+        let mut parts = self.parts.iter().flatten();
+        match parts.any(|part| part.len() > TEXT_MAX) {
+            true => Err(failure::TOO_LONG),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Elements that are sorted.

@@ -1,9 +1,9 @@
 //! Commands that give scores and remove members: ZADD ZINCRBY ZREM.
 
-use keyspace::Key;
 use keyspace::collection::Base;
 use keyspace::collection::any::Collection;
 use keyspace::collection::cell::Cell;
+use keyspace::{Key, SortedRef};
 use resp::number::parse_f64;
 
 use super::super::items::cells::cell;
@@ -178,6 +178,16 @@ fn leaves_of(args: &Args<'_>, adds: bool, from: usize, tree: &Collection) -> Vec
     records.flatten().collect()
 }
 
+/// Whether leaves are in the log alone that a sum with the score of a member needs: it got another score
+/// since the leaves were found.
+fn lacks_leaves(members: SortedRef<'_>, member: Cell<'_>, amount: f64) -> bool {
+    let SortedRef::Tree(set) = members else {
+        return false;
+    };
+    let sum = |before: Option<f64>| before.unwrap_or(0.0) + amount;
+    set.cold_leaves() > 0 && !set.cold_records_of_move(member, &sum).is_empty()
+}
+
 fn add(context: &mut Context<'_>, args: &Args<'_>, options: ScoreOptions, from: usize) -> Handled {
     let pairs = (from..args.len()).step_by(2);
     for at in pairs.clone() {
@@ -214,10 +224,14 @@ pub(in crate::command) fn add_scores<'a>(
         return Ok(Next::Done);
     }
     let (mut added, mut changed) = (0, 0);
-    let mut last = None;
+    let (mut last, mut lacks) = (None, false);
     shard.edit_items(key, event, packed, |edit: &mut SortedSetEdit<'_, '_>| {
         for at in pairs {
             let (score, member) = pair(at)?;
+            if options.adds && lacks_leaves(edit.sorted(), member, score) {
+                lacks = true;
+                return Ok(());
+            }
             let (done, score) = put(edit, options, member, score)?;
             added += i64::from(done == Done::Added);
             changed += i64::from(done == Done::Changed);
@@ -226,6 +240,7 @@ pub(in crate::command) fn add_scores<'a>(
         Ok(())
     })?;
     match (options.adds, last) {
+        _ if lacks => return Ok(Next::Retry),
         (true, Some(score)) => reply.score(score),
         (true, None) => reply.null(),
         (false, _) if options.counts_changes => reply.integer(added + changed),

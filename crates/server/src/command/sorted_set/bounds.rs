@@ -94,9 +94,13 @@ impl Scores {
         [from, to]
     }
 
-    pub(super) fn ranks(self, members: SortedRef<'_>) -> (u64, u64) {
+    /// The ranks; `None` as long as [`Scores::cold`] names leaves.
+    pub(super) fn ranks(self, members: SortedRef<'_>) -> Option<(u64, u64)> {
+        if members.has_cold_leaves() && !self.cold(members).is_empty() {
+            return None;
+        }
         let [from, to] = self.bounds().map(|bound| members.count_before(bound));
-        between(from, to)
+        Some(between(from, to))
     }
 
     /// The records of the leaves that have to be in memory for [`Scores::ranks`] and are cold.
@@ -153,16 +157,21 @@ impl<'a> Lex<'a> {
         Ok(Lex { min, max })
     }
 
-    pub(super) fn ranks(self, members: SortedRef<'_>) -> (u64, u64) {
+    /// The ranks; `None` as long as [`Lex::cold`] names leaves. Which these are follows from the score of the
+    /// first member, so they may be others when a command has its lock than before.
+    pub(super) fn ranks(self, members: SortedRef<'_>) -> Option<(u64, u64)> {
+        if members.has_cold_leaves() && !self.cold(members).is_empty() {
+            return None;
+        }
         let Some(score) = members.items().at(0).map(|item| score_of(&item)) else {
-            return (0, 0);
+            return Some((0, 0));
         };
         let rank = |bound: Result<Bound<'_>, u64>| match bound {
             Ok(bound) => members.count_before(bound),
             Err(rank) => rank,
         };
         let [from, to] = self.bounds(members, score).map(rank);
-        between(from, to)
+        Some(between(from, to))
     }
 
     fn bounds(self, members: SortedRef<'_>, score: f64) -> [Result<Bound<'a>, u64>; 2] {

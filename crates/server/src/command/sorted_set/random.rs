@@ -10,7 +10,7 @@ use resp::reply::Writer;
 
 use super::super::items::cells::write_cell;
 use super::super::items::draw;
-use super::super::items::moment::{Look, leave, look_on};
+use super::super::items::moment::{Look, leave_or_retry, look_on};
 use super::super::items::scan::{ScanOptions, matches, write_page_head};
 use super::super::{Args, Context, Failure, Handled, Next, cursor, failure};
 
@@ -112,12 +112,8 @@ pub(super) fn zscan(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         reply.put_before(start, |writer| scan.head(writer));
         return Ok(Next::Done);
     }
-    if !context.may_defer() {
-        // Leaves have left memory since they were found. The place before this call is still kept.
-        return Ok(Next::Retry);
-    }
+    // A call that runs again finds the place before it still kept.
     let moment = set.moment();
     drop(shard);
-    let moment = moment.expect("it is a tree");
-    Ok(leave::<Scores>(context, args, start, moment, scan))
+    Ok(leave_or_retry::<Scores>(context, args, start, moment, scan))
 }

@@ -14,7 +14,7 @@ use resp::reply::{Protocol, Writer};
 
 use super::super::combining::{self, Combination, Made};
 use super::super::items::cells::{write_cell, write_value};
-use super::super::items::moment::{Look, leave, look_on};
+use super::super::items::moment::{Look, leave_or_retry, look_on};
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::bounds::{Lex, Ranks, Scores};
 use crate::config::Packed;
@@ -112,8 +112,8 @@ impl<'a> Range<'a> {
         })
     }
 
-    /// The ranks of the members.
-    fn ranks(&self, members: SortedRef<'_>) -> (u64, u64) {
+    /// The ranks of the members; `None` as long as leaves of its ends are in the log alone.
+    fn ranks(&self, members: SortedRef<'_>) -> Option<(u64, u64)> {
         let len = members.len();
         let (from, to) = match self.ends {
             Ends::Ranks(ranks) => {
@@ -123,18 +123,18 @@ impl<'a> Range<'a> {
                     false => (from, to),
                 }
             }
-            Ends::Scores(scores) => scores.ranks(members),
-            Ends::Lex(lex) => lex.ranks(members),
+            Ends::Scores(scores) => scores.ranks(members)?,
+            Ends::Lex(lex) => lex.ranks(members)?,
         };
         let Ok(offset) = u64::try_from(self.offset) else {
-            return (0, 0);
+            return Some((0, 0));
         };
         let offset = offset.min(to - from);
         let count = (to - from - offset).min(u64::try_from(self.limit).unwrap_or(u64::MAX));
-        match self.is_reverse {
+        Some(match self.is_reverse {
             true => (to - offset - count, to - offset),
             false => (from + offset, from + offset + count),
-        }
+        })
     }
 }
 
@@ -155,7 +155,9 @@ fn leaves(args: &Args<'_>, tree: &Collection, walks: bool, form: Form) -> Vec<Ba
     if !ends.is_empty() {
         return ends;
     }
-    let (from, to) = range.ranks(members);
+    let Some((from, to)) = range.ranks(members) else {
+        return Vec::new();
+    };
     let leaves = members.items().cold_between(from, to);
     match walks && !form.stores && leaves.len() > BACK_MOST {
         true => Vec::new(),
@@ -242,7 +244,10 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, form: Form) -> Handled {
         return Ok(Next::Done);
     };
     let members = set.sorted();
-    let (from, to) = range.ranks(members);
+    let Some((from, to)) = range.ranks(members) else {
+        // Members came or went since the leaves were found.
+        return Ok(Next::Retry);
+    };
     let mut walk = Walk {
         from,
         to,
@@ -261,14 +266,11 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, form: Form) -> Handled {
     if !has_more {
         return Ok(Next::Done);
     }
-    if !context.may_defer() {
-        // Members came or went since the leaves were found.
-        return Ok(Next::Retry);
-    }
     let moment = set.moment();
     drop(shard);
-    let moment = moment.expect("it is a tree");
-    Ok(leave::<kind::Scores>(context, args, start, moment, walk))
+    Ok(leave_or_retry::<kind::Scores>(
+        context, args, start, moment, walk,
+    ))
 }
 
 /// What the request says.
@@ -433,12 +435,15 @@ pub(super) fn zrangestore(context: &mut Context<'_>, args: &Args<'_>) -> Handled
         );
         if let Some(mut set) = shard.read_sorted_set(source)? {
             let members = set.sorted();
-            let (from, to) = range.ranks(members);
-            let is_cold = || !members.items().cold_between(from, to).is_empty();
-            if from < to && set.has_cold_leaves() && is_cold() {
+            let is_there = |&(from, to): &(u64, u64)| {
+                from >= to
+                    || !members.has_cold_leaves()
+                    || members.items().cold_between(from, to).is_empty()
+            };
+            let Some((from, to)) = range.ranks(members).filter(is_there) else {
                 // Members came or went since the leaves were found.
                 return Ok(None);
-            }
+            };
             (stored.from, stored.to) = (from, to.max(from));
             stored.set = Some(set.still());
         }

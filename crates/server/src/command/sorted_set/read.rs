@@ -107,16 +107,16 @@ fn rank(context: &mut Context<'_>, args: &Args<'_>, is_reverse: bool) -> Handled
 fn count(
     context: &mut Context<'_>,
     args: &Args<'_>,
-    ranks: impl Fn(SortedRef<'_>) -> (u64, u64),
+    ranks: impl Fn(SortedRef<'_>) -> Option<(u64, u64)>,
 ) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
     let set = shard.read_sorted_set(key)?;
-    let count = set.map_or(0, |set| {
-        let (from, to) = ranks(set.sorted());
-        to - from
-    });
-    context.reply.integer(count as i64);
+    let Some((from, to)) = set.map_or(Some((0, 0)), |set| ranks(set.sorted())) else {
+        // Members came or went since the leaves were found.
+        return Ok(Next::Retry);
+    };
+    context.reply.integer((to - from) as i64);
     Ok(Next::Done)
 }
 

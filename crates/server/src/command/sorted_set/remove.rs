@@ -25,7 +25,7 @@ fn remove(
     context: &mut Context<'_>,
     args: &Args<'_>,
     event: Event,
-    ranks: impl Fn(SortedRef<'_>) -> (u64, u64),
+    ranks: impl Fn(SortedRef<'_>) -> Option<(u64, u64)>,
 ) -> Handled {
     let (key, packed) = (args.key(1), Packed::sorted_set(&context.server.settings));
     let mut shard = context.store.lock(key);
@@ -33,11 +33,13 @@ fn remove(
         context.reply.integer(0);
         return Ok(Next::Done);
     };
-    let (from, to) = ranks(set.sorted());
-    if set.has_cold_leaves() && !cold_between(set.sorted(), from, to).is_empty() {
+    let is_there = |&(from, to): &(u64, u64)| {
+        !set.has_cold_leaves() || cold_between(set.sorted(), from, to).is_empty()
+    };
+    let Some((from, to)) = ranks(set.sorted()).filter(is_there) else {
         // Members came or went since the leaves were found.
         return Ok(Next::Retry);
-    }
+    };
     match to - from == set.sorted().len() {
         true => set.take_all(event),
         false => set.edit(event, packed, |edit| take_ranks(edit, from, to)),
@@ -59,13 +61,12 @@ fn cold_between(members: SortedRef<'_>, from: u64, to: u64) -> Vec<Base> {
 fn cold_within(
     members: SortedRef<'_>,
     ends: Vec<Base>,
-    ranks: impl FnOnce() -> (u64, u64),
+    ranks: impl FnOnce() -> Option<(u64, u64)>,
 ) -> Vec<Base> {
     if !ends.is_empty() {
         return ends;
     }
-    let (from, to) = ranks();
-    cold_between(members, from, to)
+    ranks().map_or(Vec::new(), |(from, to)| cold_between(members, from, to))
 }
 
 /// The leaves that ZREMRANGEBYRANK needs.
@@ -102,7 +103,7 @@ pub(super) fn leaves_by_lex(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<
 /// `ZREMRANGEBYRANK key start stop`
 pub(super) fn zremrangebyrank(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let range = Ranks::parse(args, 2, 3)?;
-    let ranks = |members: SortedRef<'_>| range.ranks(members.len());
+    let ranks = |members: SortedRef<'_>| Some(range.ranks(members.len()));
     remove(context, args, Event::ZREMRANGEBYRANK, ranks)
 }
 

@@ -198,7 +198,7 @@ impl Sources {
         Some(match self.sets[number].as_ref()? {
             Still::Run(kind, run) => AnyItems::of_run(*kind, run),
             Still::Tree(moment, _) => moment.all_items(),
-            Still::String(_) => unreachable!("it is a set"),
+            Still::String(_) => unreachable!("keys of other kinds were refused"),
         })
     }
 

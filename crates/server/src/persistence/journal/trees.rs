@@ -5,11 +5,13 @@
 //! key names the instance, and a change of items is an edit of the instance, so the entry keeps its address.
 
 use ferrite_log::Appender;
-use keyspace::collection::log::edits::Edits;
+use keyspace::collection::any::run_flags;
+use keyspace::collection::log::edits::{self, Edits};
+use keyspace::collection::run::PAIRS;
 use keyspace::{EntryMut, EntryRef, Key, LogAddress, Overwritten};
 
 use super::{Journal, Mode, Replaced, stored, tag_of};
-use crate::limits::JOURNAL_KEEP_BYTES;
+use crate::limits::{JOURNAL_BATCH_BYTES, JOURNAL_KEEP_BYTES};
 
 /// Gives out the bytes that the record of a key has for its value: those of a tree name its instance.
 ///
@@ -19,7 +21,9 @@ pub(crate) fn with_value<R>(entry: EntryRef<'_>, with: impl FnOnce(&[u8]) -> R) 
     match entry.tree() {
         None => with(entry.value().bytes()),
         Some(tree) => {
-            let descriptor = tree.descriptor().expect("its leaves are in the log");
+            let descriptor = tree
+                .descriptor()
+                .expect("its leaves are written before its key");
             with(&descriptor.bytes())
         }
     }
@@ -43,7 +47,10 @@ impl Journal {
             inner.note(id, key, old);
             return LogAddress::PENDING;
         }
-        let (tag, tree) = (tag_of(entry), entry.tree().expect("it is a tree"));
+        let (tag, tree) = (
+            tag_of(entry),
+            entry.tree().expect("others are logged by `wrote`"),
+        );
         let appender: &mut Appender = &mut inner.appender;
         self.instances.log_tree(appender, id, key, tag, tree);
         let address = with_value(entry, |value| {
@@ -89,10 +96,12 @@ impl Journal {
             && let Some((instance, database)) = tree.logged().place()
             && database == id.0
         {
-            match inner.is_batching() {
+            let (most, is_batching) = (JOURNAL_BATCH_BYTES as usize, inner.is_batching());
+            let has_values = run_flags(view.kind()) & PAIRS != 0;
+            edits::in_parts(edits, has_values, most, |edits| match is_batching {
                 true => inner.note_edits(id, key.hash, instance, tag, edits),
                 false => drop(inner.appender.edit_instance(id, instance, tag, edits)),
-            }
+            });
             if !is_whole {
                 return;
             }

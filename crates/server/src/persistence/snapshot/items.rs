@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use ferrite_log::DbId;
 use keyspace::collection::Base;
 use keyspace::collection::build::{Builder, DuplicateItem};
-use keyspace::collection::cell::{Cell, DECIMAL_MAX};
+use keyspace::collection::cell::{Cell, DECIMAL_MAX, TEXT_MAX};
 use keyspace::collection::run::{Damage, Item};
 use keyspace::collection::sorted::{score_of, scored};
 use keyspace::{AnyItems, Detached, HashRef, Kind, LargeValue, SetRef};
@@ -330,7 +330,14 @@ pub(crate) fn read_items<R: Read>(
             Some(Typed::End) => return destination.finish(server, making),
             _ => unreachable!("a collection has items of its kind until it ends"),
         };
-        bytes += item.name.text_len() + item.value.map_or(0, |value| value.text_len());
+        let lengths = [Some(item.name), item.value].map(|cell| cell.map_or(0, Cell::text_len));
+        if lengths.iter().any(|&length| length > TEXT_MAX) {
+            let key = destination.key.escape_ascii();
+            return Err(format!(
+                "key \"{key}\": an item has more than {TEXT_MAX} bytes"
+            ));
+        }
+        bytes += lengths.iter().sum::<usize>();
         destination.add(&mut making, &item)?;
     }
 }

@@ -359,7 +359,7 @@ impl<'s> Load<'s> {
             (b"redis-ver", _) => log::info!("Loading RDB produced by version {text}"),
             (b"valkey-ver", _) => log::info!("Loading RDB produced by Valkey {text}"),
             (b"ctime", Some(ctime)) => {
-                let age_s = (self.now / 1000 - ctime).max(0);
+                let age_s = (self.now / 1000).saturating_sub(ctime).max(0);
                 log::info!("RDB age {age_s} seconds");
             }
             (b"used-mem", Some(bytes)) => {
