@@ -179,6 +179,9 @@ pub(crate) enum Makes {
     Reply,
 }
 
+/// So many times as much as its bytes a buffer takes while it grows, at most.
+const GROWTH: usize = 3;
+
 /// The handler for a row of the table.
 pub(super) const fn bounded(spec: &Spec) -> Handler {
     match spec.makes {
@@ -191,7 +194,10 @@ pub(super) const fn bounded(spec: &Spec) -> Handler {
 /// room for the reply, room is made, and the command runs again.
 fn within_room(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let handler = context.command.spec.handler;
-    let room = context.server.memory.room_nearly().max(FLUSH_BYTES);
+    // All workers may do this at once. While a buffer grows it is there twice, and then half of it is free.
+    let workers = context.server.workers.len();
+    let room = context.server.memory.room_nearly() / (GROWTH * workers);
+    let room = room.max(FLUSH_BYTES);
     let before = context.reply.mark();
     context.reply.set_limit(room);
     let handled = handler(context, args);
