@@ -69,7 +69,7 @@ pub(crate) fn multi_read(
             found: Vec::new(),
             values: Vec::new(),
             expiring: Vec::new(),
-            growing: Growing::new(context.server),
+            growing: Growing::of_reply(context.server),
             problem: None,
             passes: 0,
             phase: Phase::Count(0),
@@ -118,9 +118,9 @@ struct MultiRead {
     values: Vec<Vec<u8>>,
     /// The time of keys that will expire (Unix, ms), and their bucket.
     expiring: Vec<(i64, u32)>,
-    /// Why a value could not be read.
     /// Bytes of values that were copied.
     growing: Growing<'static>,
+    /// Why a value could not be read.
     problem: Option<Failure>,
     passes: usize,
     phase: Phase,
@@ -277,7 +277,7 @@ impl MultiRead {
             }
         };
         // They are copied once more into the reply.
-        if text.value_len() <= INLINE_VALUE_MAX && !self.growing.may_go_on(2 * text.value_len()) {
+        if text.value_len() <= INLINE_VALUE_MAX && !self.growing.may_go_on(text.value_len()) {
             self.problem = Some(failure::OUT_OF_MEMORY);
             return;
         }

@@ -254,14 +254,15 @@ impl Connection {
     }
 
     /// Bytes of one request and its replies: an incomplete or waiting request, after which little is read,
-    /// and unsent replies. Messages of others belong to no request.
+    /// what a request that is not complete keeps, and unsent replies. Messages of others belong to no request.
     fn single_bytes(&self) -> usize {
         let is_told = self.session.monitor || self.session.client.has_status(status::PUBSUB);
         let replies = match is_told {
             true => 0,
             false => self.backlog.memory() + self.backlog.file_memory(),
         };
-        self.pending.capacity() + replies
+        let deferred = self.session.deferred.as_ref();
+        self.pending.capacity() + deferred.map_or(0, |deferred| deferred.memory()) + replies
     }
 
     /// Bytes of its buffers, and of what else the server keeps for it.

@@ -11,6 +11,8 @@ pub(crate) struct Growing<'s> {
     bytes: usize,
     /// Bytes since the last look.
     unseen: usize,
+    /// Bytes that it may have, whatever is free.
+    most: usize,
     /// Whether all of it is there twice in the end.
     doubles: bool,
     is_refused: bool,
@@ -23,6 +25,7 @@ impl<'s> Growing<'s> {
             shared,
             bytes: 0,
             unseen: 0,
+            most: usize::MAX,
             doubles: false,
             is_refused: false,
         }
@@ -36,6 +39,15 @@ impl<'s> Growing<'s> {
         }
     }
 
+    /// The same of values that are copied into the reply in the end, and that other requests run beside: a
+    /// client that keeps too much is closed ([`Shared::bound_clients`]).
+    pub(crate) fn of_reply(shared: &'s Shared) -> Growing<'s> {
+        Growing {
+            most: shared.most_held() / 2,
+            ..Growing::doubled(shared)
+        }
+    }
+
     /// Notes that it has become so many bytes larger. Returns whether it may go on growing: if not, it is to
     /// be dropped.
     #[inline]
@@ -45,7 +57,8 @@ impl<'s> Growing<'s> {
         if self.unseen >= LOOK_BYTES {
             self.unseen = 0;
             let copy = if self.doubles { self.bytes } else { 0 };
-            self.is_refused |= self.shared.room_now() < LOOK_BYTES + copy;
+            let has_room = self.shared.room_now() >= LOOK_BYTES + copy;
+            self.is_refused |= !has_room || self.bytes > self.most;
         }
         !self.is_refused
     }
