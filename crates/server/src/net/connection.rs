@@ -254,7 +254,7 @@ impl Connection {
     }
 
     /// Bytes of one request and its replies: an incomplete or waiting request, after which little is read,
-    /// what a request that is not complete keeps, and unsent replies. Messages of others belong to no request.
+    /// what a deferred command keeps, and unsent replies. Messages of others belong to no request.
     fn single_bytes(&self) -> usize {
         let is_told = self.session.monitor || self.session.client.has_status(status::PUBSUB);
         let replies = match is_told {
