@@ -179,7 +179,7 @@ pub(crate) enum Makes {
     Reply,
 }
 
-/// So many times as much as its bytes a buffer takes while it grows, at most.
+/// A buffer that grows takes so many times as much memory as it has bytes, at most.
 const GROWTH: usize = 3;
 
 /// The handler for a row of the table.
@@ -194,7 +194,8 @@ pub(super) const fn bounded(spec: &Spec) -> Handler {
 /// room for the reply, room is made, and the command runs again.
 fn within_room(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let handler = context.command.spec.handler;
-    // All workers may do this at once. While a buffer grows it is there twice, and then half of it is free.
+    // All workers may do this at once. While the bytes of a full buffer move to one of twice the size, both
+    // are there.
     let workers = context.server.workers.len();
     let room = context.server.memory.room_nearly() / (GROWTH * workers);
     let room = room.max(FLUSH_BYTES);

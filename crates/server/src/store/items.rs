@@ -304,12 +304,6 @@ impl<'g, 'a, K: Kept> Items<'g, 'a, K> {
         Some(HeldMoment { moment, hold })
     }
 
-    /// Whether items are in the log alone.
-    #[inline]
-    pub(crate) fn has_cold_leaves(&self) -> bool {
-        self.0.tree().is_some_and(|tree| tree.cold_leaves() > 0)
-    }
-
     /// The value as it is now: see [`Entry::still`].
     pub(crate) fn still(&mut self) -> Still {
         self.0.still()

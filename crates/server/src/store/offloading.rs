@@ -233,9 +233,7 @@ impl Shard<'_> {
 impl Shard<'_> {
     /// Whether leaves of the value of a key are in the log alone.
     pub(crate) fn has_cold_leaves(&mut self, key: Key<'_>) -> bool {
-        let entry = self.guard.find(key);
-        let tree = entry.as_ref().and_then(|entry| entry.tree());
-        tree.is_some_and(|tree| tree.cold_leaves() > 0)
+        self.find(key).is_some_and(|entry| entry.has_cold_leaves())
     }
 }
 
@@ -249,6 +247,12 @@ impl Entry<'_, '_> {
     /// The value, if it is a tree.
     pub(crate) fn tree(&self) -> Option<&Collection> {
         self.inner.tree()
+    }
+
+    /// Whether leaves of the value are in the log alone.
+    #[inline]
+    pub(crate) fn has_cold_leaves(&self) -> bool {
+        self.tree().is_some_and(|tree| tree.cold_leaves() > 0)
     }
 
     /// Gives the value back that was read from where it is.

@@ -337,23 +337,3 @@ fn what_leaves_and_comes_back_is_like_a_deque() {
     }
     assert!(texts(client.ask("LRANGE key 0 -1")).into_iter().eq(model));
 }
-
-/// A move within a list takes the only element of the leaf at an end, and puts it there again: then the next
-/// leaf, which was in the log alone, is changed.
-#[test]
-fn a_move_at_one_end_that_empties_a_leaf() {
-    let server = Server::start(TWO, SMALL);
-    let mut client = server.client();
-    fill(&mut client, "list", 200);
-    let all = texts(client.ask("LRANGE list 0 -1"));
-    for (end, command) in [("LEFT", "LPUSH"), ("RIGHT", "RPUSH")] {
-        // Of so many elements some are the only ones of their leaves.
-        for number in 0..100 {
-            assert_eq!(client.ask("DEBUG OFFLOAD list"), Value::Int(1));
-            let moved = client.ask(&format!("LMOVE list list {end} {end}"));
-            assert!(matches!(moved, Value::Bulk(_)), "{moved:?}");
-            push(&mut client, command, "list", std::iter::once(number));
-        }
-    }
-    assert_eq!(texts(client.ask("LRANGE list 100 299")), all);
-}

@@ -65,6 +65,9 @@ pub(crate) struct Client {
     stream: Stream,
     /// Bytes received and not yet decoded.
     pending: Vec<u8>,
+    /// Bytes at the beginning of `pending` that were read. They are dropped when they are half of it, because
+    /// to drop a few of many megabytes for each reply takes minutes.
+    done: usize,
     proto: Proto,
 }
 
@@ -80,6 +83,7 @@ impl Client {
         Ok(Self {
             stream: Stream::Tcp(stream),
             pending: Vec::new(),
+            done: 0,
             proto: Proto::Resp2,
         })
     }
@@ -94,6 +98,7 @@ impl Client {
         Ok(Self {
             stream: Stream::Unix(stream),
             pending: Vec::new(),
+            done: 0,
             proto: Proto::Resp2,
         })
     }
@@ -157,15 +162,15 @@ impl Client {
     /// As [`Client::call`].
     pub(crate) fn read(&mut self, wait: Duration) -> Result<Value, Link> {
         loop {
-            if let Some((value, length)) = parse_value(&self.pending).map_err(Link::Broken)? {
-                self.pending.drain(..length);
+            if let Some((value, length)) = parse_value(self.unread()).map_err(Link::Broken)? {
+                self.drop_read(length);
                 self.check_proto(&value)?;
                 return Ok(value);
             }
-            let tried = self.pending.len();
+            let tried = self.unread().len();
             self.fill(wait)?;
             // A large reply is decoded from its beginning each time: rather when there is much more of it.
-            while tried > LARGE_REPLY && self.pending.len() < 2 * tried {
+            while tried > LARGE_REPLY && self.unread().len() < 2 * tried {
                 if self.fill(GATHERING).is_err() {
                     break;
                 }
@@ -173,11 +178,31 @@ impl Client {
         }
     }
 
+    fn unread(&self) -> &[u8] {
+        &self.pending[self.done..]
+    }
+
+    fn drop_read(&mut self, count: usize) {
+        self.done += count;
+        if 2 * self.done >= self.pending.len() {
+            self.pending.drain(..self.done);
+            self.done = 0;
+        }
+    }
+
     /// Exactly `count` bytes; fewer where the connection closes or the wait ends before.
     pub(crate) fn read_bytes(&mut self, count: usize, wait: Duration) -> Vec<u8> {
-        while self.pending.len() < count && self.fill(wait).is_ok() {}
-        let count = count.min(self.pending.len());
-        self.pending.drain(..count).collect()
+        while self.unread().len() < count && self.fill(wait).is_ok() {}
+        let count = count.min(self.unread().len());
+        let bytes = self.unread()[..count].to_vec();
+        self.drop_read(count);
+        bytes
+    }
+
+    fn take_unread(&mut self) -> Vec<u8> {
+        let mut bytes = std::mem::take(&mut self.pending);
+        bytes.drain(..std::mem::take(&mut self.done));
+        bytes
     }
 
     /// Everything until the connection closes (true) or is silent for `wait` (false).
@@ -186,10 +211,7 @@ impl Client {
             match self.fill(wait) {
                 Ok(()) => {}
                 Err(link) => {
-                    return (
-                        std::mem::take(&mut self.pending),
-                        matches!(link, Link::Closed),
-                    );
+                    return (self.take_unread(), matches!(link, Link::Closed));
                 }
             }
         }
@@ -197,7 +219,7 @@ impl Client {
 
     /// True once the server has closed the connection and no byte is left unread.
     pub(crate) fn is_closed(&mut self, wait: Duration) -> bool {
-        self.pending.is_empty() && matches!(self.fill(wait), Err(Link::Closed))
+        self.unread().is_empty() && matches!(self.fill(wait), Err(Link::Closed))
     }
 
     /// Bounds what the system receives ahead of the reader: otherwise a large reply may be with the client

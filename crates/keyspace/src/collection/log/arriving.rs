@@ -51,6 +51,11 @@ pub struct Arriving {
     edits: Edits,
     most: usize,
     numbers: Numbers,
+    /// How many items came.
+    items: u64,
+    /// The members of a sorted set: two items of one member have different places there, if their scores
+    /// differ.
+    members: Option<Box<Arriving>>,
 }
 
 impl Arriving {
@@ -64,29 +69,18 @@ impl Arriving {
         most: usize,
         store: &mut dyn TileStore,
     ) -> Result<Arriving, Damage> {
-        let numbers = Numbers {
-            next: MIDDLE,
-            count: 0,
-            bytes: 0,
-            leaf_max: pieces.leaf_max(),
+        let (seed, leaf_max) = (pieces.seed(), pieces.leaf_max());
+        let mut arriving = match pieces.kind() {
+            Kind::SortedSet => {
+                let members = Pieces::new(Kind::Set, seed, leaf_max);
+                let members = Arriving::empty(members, most / 2, store)?;
+                Arriving {
+                    members: Some(Box::new(members)),
+                    ..Arriving::empty(pieces, most / 2, store)?
+                }
+            }
+            _ => Arriving::empty(pieces, most, store)?,
         };
-        let mut arriving = Arriving {
-            pieces,
-            edits: Edits::default(),
-            most,
-            numbers,
-        };
-        let (kind, seed) = (builder.kind(), Seed::new(arriving.pieces.seed()));
-        let nothing = Collection::new(kind, seed, LEAF_MAX);
-        let mut begun = Ok(());
-        nothing.write_leaves(&mut Vec::new(), &mut |contents| {
-            begun = LeafRecord::read(contents).and_then(|leaf| {
-                let (base, lost) = (Base::default(), &mut Vec::new());
-                arriving.pieces.leaf(&leaf, base, lost, store)
-            });
-            Some(Base::default())
-        });
-        begun?;
         let mut pushed = Ok(());
         builder.each(&mut |item| {
             if pushed.is_ok() {
@@ -96,11 +90,54 @@ impl Arriving {
         pushed.map(|()| arriving)
     }
 
-    /// Adds an item, or an element behind all others. An item of the same name is replaced.
+    fn empty(
+        mut pieces: Pieces,
+        most: usize,
+        store: &mut dyn TileStore,
+    ) -> Result<Arriving, Damage> {
+        let nothing = Collection::new(pieces.kind(), Seed::new(pieces.seed()), LEAF_MAX);
+        let mut begun = Ok(());
+        nothing.write_leaves(&mut Vec::new(), &mut |contents| {
+            begun = LeafRecord::read(contents)
+                .and_then(|leaf| pieces.leaf(&leaf, Base::default(), &mut Vec::new(), store));
+            Some(Base::default())
+        });
+        begun?;
+        let numbers = Numbers {
+            next: MIDDLE,
+            count: 0,
+            bytes: 0,
+            leaf_max: pieces.leaf_max(),
+        };
+        Ok(Arriving {
+            pieces,
+            edits: Edits::default(),
+            most,
+            numbers,
+            items: 0,
+            members: None,
+        })
+    }
+
+    /// How many items came.
+    pub fn len(&self) -> u64 {
+        self.items
+    }
+
+    /// Whether none came.
+    pub fn is_empty(&self) -> bool {
+        self.items == 0
+    }
+
+    /// Adds an item, or an element behind all others.
     ///
     /// # Errors
     /// The items that waited make no sense.
     pub fn push(&mut self, item: &Item<'_>, store: &mut dyn TileStore) -> Result<(), Damage> {
+        self.items += 1;
+        if let Some(members) = &mut self.members {
+            members.push(&Item::single(item.name), store)?;
+        }
         match self.pieces.kind() {
             Kind::List => {
                 let number = self.numbers.of(&Item::single(item.name));
@@ -130,16 +167,23 @@ impl Arriving {
     /// The collection. `write` puts leaves into the log, which gets all of them.
     ///
     /// # Errors
-    /// The items make no sense. `write` has refused a leaf if the inner result is none.
+    /// The items make no sense, or one came twice. `write` has refused a leaf if the inner result is none.
     pub fn finish(
         mut self,
         store: &mut dyn TileStore,
         write: WriteLeaf<'_>,
     ) -> Result<Option<Collection>, Damage> {
+        if let Some(members) = self.members.take() {
+            // They are counted, and go nowhere.
+            let nowhere = Base { at: 1, share: 0 };
+            members.finish(store, &mut |_| Some(nowhere))?;
+        }
         self.settle(store)?;
-        let mut lost = Vec::new();
-        let collection = self.pieces.finish(&mut lost, store, Some(write));
+        let collection = self.pieces.finish(&mut Vec::new(), store, Some(write));
         let collection = collection.ok_or(Damage::Order)?;
+        if collection.count() != self.items {
+            return Err(Damage::Twice);
+        }
         let is_written = collection.write_missing_leaves(write);
         Ok(is_written.then_some(collection))
     }
@@ -275,6 +319,37 @@ mod tests {
                 let expected = items_of(&whole);
                 let found = items_of(&read_again(kind, &leaves));
                 assert!(found == expected, "{kind:?} begun with {first}");
+            }
+        }
+    }
+
+    /// An item that comes twice is found, wherever the first one is by then.
+    #[test]
+    fn what_comes_twice_is_found() {
+        for kind in [Kind::Hash, Kind::Set, Kind::SortedSet] {
+            for twice in [0, 299] {
+                let mut store = Short::default();
+                let pieces = Pieces::new(kind, 5, SMALL_LEAF);
+                let arriving = Arriving::new(builder(kind), pieces, 500, &mut store);
+                let mut arriving = arriving.expect("it makes sense");
+                for number in 0..300 {
+                    let pushed = with_item(kind, number, |item| arriving.push(item, &mut store));
+                    pushed.expect("it makes sense");
+                }
+                let again = with_item(kind, twice, |item| {
+                    let mut scratch = [0; 8];
+                    match kind {
+                        Kind::SortedSet => {
+                            let other = scored(item.name, 77.0, &mut scratch);
+                            arriving.push(&other, &mut store)
+                        }
+                        _ => arriving.push(item, &mut store),
+                    }
+                });
+                again.expect("it is found in the end");
+                let base = Base { at: 8, share: 1 };
+                let finished = arriving.finish(&mut store, &mut |_| Some(base));
+                assert_eq!(finished.err(), Some(Damage::Twice), "{kind:?}");
             }
         }
     }

@@ -21,15 +21,17 @@ pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             "ERR BITOP NOT must be called with a single source key.",
         ));
     }
-    // A key of another type is refused below, after the events of keys that are missing.
-    let mut longest = Some(0);
+    let mut longest = 0;
     for key in args.keys().skip(1) {
         let mut shard = context.store.lock(key);
-        let is_string = shard.find_string(key).is_ok();
-        let bytes = is_string.then(|| shard.bytes_of_copy(key));
-        longest = longest.zip(bytes).map(|(one, other)| one.max(other));
+        if shard.find_string(key).is_err() {
+            // It is refused below, behind the events of keys that are missing.
+            longest = 0;
+            break;
+        }
+        longest = longest.max(shard.bytes_of_copy(key));
     }
-    context.foresee_gathered(longest.unwrap_or(0))?;
+    context.foresee_gathered(longest)?;
     let mut shards = context.store.lock_keys(args.keys());
     let operands: Vec<Operand> = args
         .keys()

@@ -61,7 +61,7 @@ pub(in crate::command) fn list<K: Kept + Send, const NAMES: bool, const VALUES: 
     };
     let from = LeafPlace::default();
     let mut look = List::<NAMES, VALUES> { from };
-    let has_cold = items.is_tree() && found.as_ref().is_some_and(Items::has_cold_leaves);
+    let has_cold = items.is_tree() && found.as_ref().is_some_and(|items| items.has_cold_leaves());
     // A small one needs no clock.
     let has_more = (has_cold || look.step(items, reply)) && {
         let slice = Slice::if_any(may_defer);

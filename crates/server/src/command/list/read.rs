@@ -106,7 +106,7 @@ pub(super) fn lrange(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let Some(items) = items.filter(|_| !ranks.is_empty()) else {
         return Ok(Next::Done);
     };
-    let has_cold = items.is_tree() && found.as_ref().is_some_and(Items::has_cold_leaves);
+    let has_cold = items.is_tree() && found.as_ref().is_some_and(|items| items.has_cold_leaves());
     let mut look = Range {
         from: ranks.start,
         to: ranks.end,
@@ -289,7 +289,7 @@ pub(super) fn lpos(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (key, wanted, may_defer) = (args.key(1), cell(args, 2)?, context.may_defer());
     let mut shard = context.store.lock(key);
     let mut found = shard.read_list(key)?;
-    let has_cold = found.as_ref().is_some_and(Items::has_cold_leaves);
+    let has_cold = found.as_ref().is_some_and(|items| items.has_cold_leaves());
     let mut has_more = false;
     if let Some(items) = found.as_ref().map(Items::items) {
         let slice = Slice::if_any(may_defer);

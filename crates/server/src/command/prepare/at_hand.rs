@@ -97,9 +97,10 @@ impl Context<'_> {
     }
 
     /// Serves a value, or gives it back to its entry, and pins its shard. One that is elsewhere by now is
-    /// wanted from there.
+    /// wanted from there. If the key has a large collection by now some of whose leaves are in the log alone,
+    /// the request looks at its values once more.
     ///
-    /// A leaf is given back alone: [`Context::pin_or_want_trees`] follows.
+    /// A leaf is given back alone: [`Context::pin_or_want_all_again`] follows.
     pub(crate) fn settle(&mut self, Arrived { mut wanted, value }: Arrived) {
         if wanted.instance.is_some() {
             let given = self.store.give_back(&wanted, value);
@@ -113,18 +114,22 @@ impl Context<'_> {
         };
         let mut shard = self.store.lock_in(db, key);
         let mut is_served = false;
-        if let Some(entry) = shard.find(key)
-            && let Some(cold) = entry.cold()
-        {
-            if cold != wanted.value {
+        if let Some(entry) = shard.find(key) {
+            if let Some(cold) = entry.cold() {
+                if cold != wanted.value {
+                    drop(shard);
+                    wanted.value = cold;
+                    self.extras.wanted.push(wanted);
+                    return;
+                }
+                is_served = wanted.stays_out;
+                if !is_served {
+                    entry.give_back(cold, LargeValue::clone(&value));
+                }
+            } else if entry.has_cold_leaves() {
                 drop(shard);
-                wanted.value = cold;
                 self.extras.wanted.push(wanted);
                 return;
-            }
-            is_served = wanted.stays_out;
-            if !is_served {
-                entry.give_back(cold, LargeValue::clone(&value));
             }
         }
         shard.pin();

@@ -83,7 +83,8 @@ impl Context<'_> {
             .wanted
             .iter()
             .any(|wanted| wanted.instance.is_some());
-        if self.take_what_is_at_hand(uses) && (!has_leaves || self.pin_or_want_trees(command, args))
+        if self.take_what_is_at_hand(uses)
+            && (!has_leaves || self.pin_or_want_all_again(command, args, uses))
         {
             self.fetch.done();
             return Prepared::Ready;
@@ -117,23 +118,14 @@ impl Context<'_> {
         });
     }
 
-    /// Pins the shards of keys whose values are trees, when what was read has been given back to them.
-    /// Whether all is there now that a command needs of them; what is not is wanted.
-    fn pin_or_want_trees(&mut self, command: &Command, args: &Args<'_>) -> bool {
+    /// The same when what was read has been given back: other workers may have changed the keys meanwhile.
+    /// Whether all is there now that a command needs of them.
+    fn pin_or_want_all_again(&mut self, command: &Command, args: &Args<'_>, uses: Uses) -> bool {
         let db = self.store.db;
         for_each_needed(command, args, |key| {
-            let mut shard = self.store.lock_in(db, key);
-            let Some(entry) = shard.find(key).filter(|entry| entry.tree().is_some()) else {
-                return;
-            };
-            let leaves = self
-                .needs_of(command, args, false)
-                .wanted((db, key), &entry);
-            if leaves.is_empty() {
-                shard.pin();
-                self.extras.pins.push((db, key.hash));
+            if self.store.served.get(key.bytes, key.hash).is_none() {
+                self.pin_or_want(command, args, (db, key), uses);
             }
-            self.extras.wanted.extend(leaves);
         });
         self.extras.wanted.is_empty() && self.fetch.failure.is_none()
     }

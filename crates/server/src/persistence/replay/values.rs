@@ -44,11 +44,10 @@ impl Loader {
         let Some(address) = address_of(entry) else {
             return Offloading::Stays;
         };
-        if !address.is_patched() {
-            return match address.is_blob() {
-                true => Offloading::Stays,
-                false => Offloading::Goes,
-            };
+        match (address.is_patched(), address.is_blob()) {
+            (false, false) => return Offloading::Goes,
+            (false, true) => return Offloading::Stays,
+            (true, _) => {}
         }
         let mut bytes = address.to_bits().to_le_bytes().to_vec();
         bytes.extend_from_slice(entry.value().bytes());

@@ -1,17 +1,18 @@
-//! A collection of an RDB file that takes more memory than there is beside it. Its leaves are written to the
-//! log before a key gets it, and most of them leave memory.
+//! A large collection of an RDB file for which memory is short. Its leaves are written to the log
+//! before a key gets it, and most of them leave memory.
 //!
-//! Nobody owns the leaves until then, so compaction is held off while a file is loaded.
+//! Compaction takes leaves without a key for garbage. So it is held off while a file is loaded.
 
 use std::sync::Arc;
 
 use ferrite_log::{Appender, DbId};
 use keyspace::collection::any::Collection;
 use keyspace::collection::build::Builder;
+use keyspace::collection::cell::Cell;
 use keyspace::collection::log::arriving::Arriving;
 use keyspace::collection::log::ledger::Ledger;
 use keyspace::collection::run::{Damage, Item};
-use keyspace::{Detached, Form, Type};
+use keyspace::{Detached, Kind, Type};
 
 use crate::config::{Packed, Setting};
 use crate::persistence::Durable;
@@ -20,7 +21,7 @@ use crate::persistence::instances::write_leaf;
 use crate::persistence::journal::tag_as;
 use crate::persistence::replay::LoadMemory;
 use crate::persistence::switch::ensure_bytes;
-use crate::persistence::tile_store::{InstanceStore, ReplayStore};
+use crate::persistence::tile_store::{ReplayMemory as _, ReplayStore};
 use crate::persistence::tree_replay::waiting_bytes;
 
 /// See the module.
@@ -28,22 +29,34 @@ pub(super) struct InLog<'s> {
     server: &'s Durable,
     arriving: Arriving,
     store: ReplayStore<'s>,
-    of: Type,
-    /// Bytes of the longest name or value; whether all names are integers; how many items came.
+    kind: Kind,
+    /// Bytes of the longest name or value; whether all names are integers.
     longest: usize,
     is_numeric: bool,
-    items: u64,
 }
 
-/// Bytes of items from which on a collection goes to the log.
+/// Bytes of items from which on a collection counts as large.
 pub(super) fn least_bytes(server: &Durable) -> usize {
     let limit = server.settings.int(Setting::MaxMemory).unsigned_abs();
     usize::try_from(waiting_bytes(limit)).unwrap_or(usize::MAX)
 }
 
+fn memory_of(server: &Durable) -> LoadMemory<'_> {
+    let may_leave = true;
+    LoadMemory { server, may_leave }
+}
+
+/// Whether memory is short. As long as it is not, a collection is made in memory, which is faster.
+pub(super) fn is_needed(server: &Durable) -> bool {
+    memory_of(server).is_short(0)
+}
+
 /// The message about items that make no sense.
 fn message(damage: Damage) -> String {
-    format!("a collection makes no sense ({damage:?})")
+    match damage {
+        Damage::Twice => "an item is there twice".into(),
+        other => format!("its items make no sense ({other:?})"),
+    }
 }
 
 impl<'s> InLog<'s> {
@@ -54,51 +67,43 @@ impl<'s> InLog<'s> {
         builder: Builder,
     ) -> Result<InLog<'s>, String> {
         let most = least_bytes(server);
-        let memory = LoadMemory {
-            server,
-            may_leave: true,
-        };
-        let store = ReplayStore::new(directory(server), None, most as u64, Box::new(memory));
-        let (longest, is_numeric) = (builder.longest(), builder.is_numeric());
-        let (kind, items) = (builder.kind(), builder.len());
+        let memory = Box::new(memory_of(server));
+        let store = ReplayStore::new(directory(server), None, most as u64, memory);
+        let (kind, longest, is_numeric) = (builder.kind(), builder.longest(), builder.is_numeric());
         let keyspace = &server.keyspace;
         let arriving = keyspace.arriving(builder, key, most, &mut store.of(0));
         Ok(InLog {
             server,
             arriving: arriving.map_err(message)?,
             store,
-            of: Type {
-                kind,
-                form: Form::Part,
-            },
+            kind,
             longest,
             is_numeric,
-            items,
         })
     }
 
     pub(super) fn push(&mut self, item: &Item<'_>) -> Result<(), String> {
-        let value = item.value.filter(|_| !self.is_sorted_set());
-        let lengths = [Some(item.name), value].into_iter().flatten();
-        let longest = lengths.map(|cell| cell.text_len()).max();
-        self.longest = self.longest.max(longest.unwrap_or(0));
-        self.is_numeric &= matches!(item.name, keyspace::collection::cell::Cell::Int(_));
-        self.items += 1;
-        let mut store: InstanceStore<'_> = self.store.of(0);
-        self.arriving.push(item, &mut store).map_err(message)?;
-        self.store.problem().map_or(Ok(()), Err)
-    }
-
-    fn is_sorted_set(&self) -> bool {
-        self.of.kind == keyspace::Kind::SortedSet
+        let value = item.value.filter(|_| self.kind == Kind::Hash);
+        let lengths = [Some(item.name), value].map(|cell| cell.map_or(0, Cell::text_len));
+        self.longest = lengths.into_iter().fold(self.longest, usize::max);
+        self.is_numeric &= matches!(item.name, Cell::Int(_));
+        let pushed = self.arriving.push(item, &mut self.store.of(0));
+        pushed.map_err(message)
     }
 
     /// The collection, for a key of a database; none if it has no items.
     pub(super) fn finish(self, db: DbId, expiry: Option<i64>) -> Result<Option<Detached>, String> {
-        let (server, kind) = (self.server, self.of.kind);
+        let (server, kind, items) = (self.server, self.kind, self.arriving.len());
+        let form = Packed::form_of_items(
+            &server.settings,
+            kind,
+            (items, self.longest),
+            self.is_numeric,
+        );
+        let of = Type { form, kind };
         let mut appender = server.persistence.appender()?;
         let instance = server.persistence.instances.fresh();
-        let tag = tag_as(self.of, false, true);
+        let tag = tag_as(of, false, true);
         let mut refusal = None;
         let mut write = |contents: &[u8]| {
             let bytes = Appender::leaf_bytes(contents.len());
@@ -114,21 +119,15 @@ impl<'s> InLog<'s> {
                 }
             }
         };
-        let finished = self
-            .arriving
-            .finish(&mut self.store.of(instance), &mut write);
-        let finished = finished.map_err(message)?;
+        let store = &mut self.store.of(instance);
+        let finished = self.arriving.finish(store, &mut write);
+        // What could not be read is missing, and makes no sense then.
         if let Some(problem) = refusal.or_else(|| self.store.problem()) {
             return Err(problem);
         }
+        let finished = finished.map_err(message)?;
         let collection = finished.ok_or("the log has refused a leaf")?;
-        if collection.count() != self.items {
-            return Err("an item is there twice".into());
-        }
         own(server, &collection, db, instance);
-        let (items, longest) = (self.items, self.longest);
-        let form = Packed::form_of_items(&server.settings, kind, (items, longest), self.is_numeric);
-        let of = Type { form, kind };
         Ok((items > 0).then(|| Detached::tree(collection, of, expiry)))
     }
 }

@@ -176,12 +176,14 @@ pub(crate) enum ReadItems {
     Empty,
 }
 
-/// The collection that is read.
+/// What the items of a collection are read for.
 pub(crate) struct Destination<'k> {
+    /// The key, and when it expires (Unix, ms).
     pub(crate) key: &'k [u8],
     pub(crate) expiry: Option<i64>,
     /// Items that have expired at this time (Unix, ms) are left out.
     pub(crate) now: Option<i64>,
+    /// What becomes of very many items.
     pub(crate) beyond: Beyond,
 }
 
@@ -190,9 +192,9 @@ pub(crate) struct Destination<'k> {
 pub(crate) enum Beyond {
     /// It is made in memory.
     InMemory,
-    /// Its leaves are written to the log of this database, and leave memory when that is short.
+    /// When memory is short, its leaves are written to the log for this database.
     InLog(DbId),
-    /// Its items are looked at, and dropped.
+    /// Its items are dropped now and then, so some that come twice are not found.
     Dropped,
 }
 
@@ -215,8 +217,7 @@ impl Destination<'_> {
             Kind::Set | Kind::SortedSet => "member",
             _ => "field",
         };
-        let key = self.key.escape_ascii();
-        format!("key \"{key}\": the {item} \"{name}\" is there twice")
+        self.named(&format!("the {item} \"{name}\" is there twice"))
     }
 
     fn add(&self, making: &mut Making<'_>, item: &Item<'_>) -> Result<(), String> {
@@ -247,7 +248,8 @@ impl Destination<'_> {
                 let none = server.keyspace.builder(builder.kind(), self.key);
                 return Ok(Making::InMemory(none));
             }
-            Beyond::InLog(_) => {}
+            Beyond::InLog(_) if in_log::is_needed(server) => {}
+            Beyond::InLog(_) => return Ok(Making::InMemory(builder)),
         }
         if let Some(now) = self.now {
             builder.remove_due(now.max(0) as u64);
@@ -257,6 +259,7 @@ impl Destination<'_> {
         Ok(Making::InLog(Box::new(large)))
     }
 
+    /// A problem of the collection, with its key.
     fn named(&self, problem: &str) -> String {
         format!("key \"{}\": {problem}", self.key.escape_ascii())
     }
@@ -332,10 +335,8 @@ pub(crate) fn read_items<R: Read>(
         };
         let lengths = [Some(item.name), item.value].map(|cell| cell.map_or(0, Cell::text_len));
         if lengths.iter().any(|&length| length > TEXT_MAX) {
-            let key = destination.key.escape_ascii();
-            return Err(format!(
-                "key \"{key}\": an item has more than {TEXT_MAX} bytes"
-            ));
+            let problem = format!("an item has more than {TEXT_MAX} bytes");
+            return Err(destination.named(&problem));
         }
         bytes += lengths.iter().sum::<usize>();
         destination.add(&mut making, &item)?;

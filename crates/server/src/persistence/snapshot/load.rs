@@ -51,8 +51,8 @@ struct Load<'s> {
     duplicates: Duplicates,
     /// Whether expired keys are loaded too.
     keeps_expired: bool,
-    /// Whether keys are looked at alone.
-    drops: bool,
+    /// Whether the file is only checked: large collections are not made.
+    only_checks: bool,
     /// Makes room when memory is short.
     relief: Option<Relief<'s>>,
     /// Keeps leaves in the log whose key is not there yet.
@@ -102,7 +102,7 @@ pub(crate) fn load_base(
 /// As [`load`].
 pub(super) fn check(server: &Durable, path: &Path) -> Result<(), String> {
     let (mut load, file, _) = Load::begin(server, path, Duplicates::Refused, None)?;
-    load.drops = true;
+    load.only_checks = true;
     load.parse(file, |_| load.check())
 }
 
@@ -131,7 +131,7 @@ impl<'s> Load<'s> {
             now: sys::clock::realtime_ms(),
             duplicates,
             keeps_expired: false,
-            drops: false,
+            only_checks: false,
             _hold: relief.as_ref().and_then(|_| server.persistence.hold()),
             relief,
             problem: Mutex::new(None),
@@ -295,7 +295,7 @@ impl<'s> Load<'s> {
                         expiry: attributes.expiry_ms,
                         now: (!self.keeps_expired).then_some(self.now),
                         beyond: match &self.relief {
-                            _ if self.drops => Beyond::Dropped,
+                            _ if self.only_checks => Beyond::Dropped,
                             Some(_) => Beyond::InLog(self.log_id(database)),
                             None => Beyond::InMemory,
                         },

@@ -11,7 +11,7 @@ pub(crate) struct Growing<'s> {
     bytes: usize,
     /// Bytes since the last look.
     unseen: usize,
-    /// Bytes that it may have, whatever is free.
+    /// Bytes that it may have, even if more are free.
     most: usize,
     /// Whether all of it is there twice in the end.
     doubles: bool,
