@@ -12,7 +12,7 @@ use super::{Context, Failure, Handled, Next, failure, list, sorted_set};
 use crate::config::{Packed, Settings};
 use crate::observe::waits::{Asks, KeyWait};
 use crate::server::Server;
-use crate::store::{Shards, Store};
+use crate::store::{Shards, Store, Taking};
 
 /// How often a value is read back that others let leave memory again.
 const WARM_TRIES: usize = 3;
@@ -47,6 +47,11 @@ pub(super) fn take_or_wait<'k>(
     locked: impl Iterator<Item = Key<'k>> + Clone,
 ) -> Handled {
     let (server, db, kind) = (context.server, context.store.db, asks.kind());
+    if let Asks::Elements(end, most) | Asks::Members(end, most) = asks
+        && let Some(next) = context.foresee_taken(keys.clone(), Taking::End(end, most))?
+    {
+        return Ok(next);
+    }
     loop {
         let mut shards = context.store.lock_keys(locked.clone());
         if let Some(key) = ready(server, db, &mut shards, (keys.clone(), kind))? {

@@ -2,12 +2,12 @@
 
 use keyspace::Key;
 
-use super::{Args, Command, Context, Handled, Handler, Spec, flag};
+use super::{Args, Command, Context, Handled, Handler, Next, Spec, flag};
 use crate::limits::{FLUSH_BYTES, FORESEEN_BYTES, FORESEEN_TRIES, REPLY_LOOK_BYTES};
 use crate::request::reply::Mark;
 use crate::request::{Failure, failure};
 use crate::shared::memory::Room;
-use crate::store::make_room;
+use crate::store::{Taking, make_room};
 
 impl Context<'_> {
     /// Whether a command may run as far as memory is concerned, after making room for it if it takes any.
@@ -161,6 +161,67 @@ impl Context<'_> {
     }
 }
 
+impl Context<'_> {
+    /// Makes room for the reply of a command that takes items out of the first of some keys that there is,
+    /// and for their record. Outside of a transaction nothing is locked. Returns what comes next, if the
+    /// command is not to run now.
+    ///
+    /// # Errors
+    /// There is none.
+    #[inline]
+    pub(crate) fn foresee_taken<'k>(
+        &mut self,
+        keys: impl IntoIterator<Item = Key<'k>>,
+        taking: Taking,
+    ) -> Result<Option<Next>, Failure> {
+        match taking.count() < 2 {
+            true => Ok(None),
+            false => self.foresee_many(keys.into_iter(), taking),
+        }
+    }
+
+    fn foresee_many<'k>(
+        &mut self,
+        mut keys: impl Iterator<Item = Key<'k>>,
+        taking: Taking,
+    ) -> Result<Option<Next>, Failure> {
+        let found = keys.find_map(|key| {
+            let mut shard = self.store.lock(key);
+            let entry = shard.find(key)?;
+            let tree = entry.tree().filter(|tree| {
+                let most = Taking::bytes_of_all(tree);
+                self.server.memory.is_near_with(TAKEN_TIMES * most)
+            });
+            Some(tree.map_or((0, 0), |tree| {
+                let reply = taking.reply_bytes(tree);
+                (reply, TAKEN_TIMES * reply)
+            }))
+        });
+        let (reply, bytes) = found.unwrap_or_default();
+        let turns = std::mem::take(&mut self.session.turns_without_room);
+        if bytes < FORESEEN_BYTES {
+            return Ok(None);
+        }
+        if self.in_transaction {
+            self.foresee_bytes(bytes)?;
+        } else if !self.server.memory.can_have_room(bytes) {
+            return Err(failure::OUT_OF_MEMORY);
+        } else {
+            match self.make_room(bytes) {
+                Room::Enough => {}
+                Room::Later if turns < TAKEN_TURNS => {
+                    self.session.turns_without_room = turns + 1;
+                    return Ok(Some(Next::Retry));
+                }
+                Room::Later | Room::No => return Err(failure::OUT_OF_MEMORY),
+            }
+        }
+        // A buffer that grows would be there twice.
+        self.reply.reserve(reply);
+        Ok(None)
+    }
+}
+
 /// What a request may make beyond what it brings, if memory is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Makes {
@@ -178,6 +239,13 @@ pub(crate) enum Makes {
     /// A reply of many items, the same perhaps many times. It is bounded while it is made ([`within_room`]).
     Reply,
 }
+
+/// Turns in which a command waits for room before it is refused.
+const TAKEN_TURNS: u32 = 100;
+
+/// How many times the bytes of its reply a command takes. A record names each item that goes, but for those
+/// of a list. The reply is there twice while it moves to a client that reads slowly.
+const TAKEN_TIMES: usize = 2;
 
 /// A buffer that grows takes so many times as much memory as it has bytes, at most.
 const GROWTH: usize = 3;

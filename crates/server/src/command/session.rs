@@ -45,6 +45,8 @@ pub(crate) struct Session {
     pub(crate) deferred: Option<Box<Deferred>>,
     /// Value that a thread makes for its request.
     pub(crate) combining: Option<Box<Combining>>,
+    /// Turns in which there was no room yet for its first request.
+    pub(crate) turns_without_room: u32,
 }
 
 impl Session {
@@ -65,6 +67,7 @@ impl Session {
             prefixes: Disjoint::default(),
             deferred: None,
             combining: None,
+            turns_without_room: 0,
         }
     }
 

@@ -17,6 +17,7 @@ mod offloading;
 mod room;
 mod shard;
 mod sorted;
+mod taking;
 mod text;
 
 use std::ops::Range;
@@ -42,6 +43,7 @@ pub(crate) use moment::HeldMoment;
 pub(crate) use room::make_room;
 pub(crate) use shard::{Entry, LastUse, Shard, Still};
 pub(crate) use sorted::{SortedSet, SortedSetEdit};
+pub(crate) use taking::Taking;
 pub(crate) use text::Text;
 
 /// The way from a command to the data, for one connection in one turn.

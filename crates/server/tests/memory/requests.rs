@@ -121,6 +121,27 @@ fn values_that_a_small_request_asks_for_have_to_fit() {
 }
 
 #[test]
+fn items_that_are_taken_have_to_fit() {
+    let takes: [(&str, &str, &[&str]); 3] = [
+        ("RPUSH", "LLEN", &["LPOP", "k"]),
+        ("RPUSH", "LLEN", &["LMPOP", "1", "k", "RIGHT", "COUNT"]),
+        ("SADD", "SCARD", &["SPOP", "k"]),
+    ];
+    for (command, len, take) in takes {
+        let mut limited =
+            Limited::start_with(&[LIMITED, &["--maxmemory-policy", "noeviction"]].concat());
+        limited.fill(command, "k", 200_000);
+        let take = |count: &str| request(&[take, &[count]].concat());
+        assert_eq!(limited.transact(&[take("190000")]), 1, "{command}");
+        assert!(is_refused(&limited.send(&take("190000"))), "{command}");
+        let left = limited.send(&request(&[len, "k"]));
+        assert_eq!(left, Value::Int(200_000), "{command}");
+        assert!(matches!(limited.send(&take("1000")), Value::Array(_)));
+        limited.check();
+    }
+}
+
+#[test]
 fn copies_have_to_fit() {
     for words in [
         &["COPY", "a", "TO"][..],

@@ -6,10 +6,11 @@ use keyspace::collection::tree::End;
 use resp::reply::Writer;
 
 use super::super::items::cells::write_cell;
+
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::{leaves, parse_end, popped};
 use crate::config::Packed;
-use crate::store::List;
+use crate::store::{List, Taking};
 
 const NOT_POSITIVE: Failure = Failure::of("ERR value is out of range, must be positive");
 const NO_KEYS: Failure = Failure::of("ERR numkeys should be greater than 0");
@@ -63,6 +64,9 @@ fn pop(context: &mut Context<'_>, args: &Args<'_>, end: End) -> Handled {
         _ => Some(count_of(args, 2)?),
     };
     let (key, packed) = (args.key(1), Packed::list(&context.server.settings));
+    if let Some(next) = context.foresee_taken([key], Taking::End(end, count.unwrap_or(1)))? {
+        return Ok(next);
+    }
     let mut shard = context.store.lock(key);
     let reply = &mut context.reply;
     let Some(list) = shard.find_list_to_change(key)? else {
@@ -161,6 +165,9 @@ pub(super) fn lmpop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let Several { keys, end, most } = Several::parse(args, 1)?;
     let packed = Packed::list(&context.server.settings);
     let keys = keys.map(|at| args.key(at));
+    if let Some(next) = context.foresee_taken(keys.clone(), Taking::End(end, most))? {
+        return Ok(next);
+    }
     let mut shards = context.store.lock_keys(keys.clone());
     for key in keys {
         if let Some(list) = shards.of(key).find_list_to_change(key)? {

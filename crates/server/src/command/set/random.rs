@@ -5,11 +5,12 @@ use keyspace::SetRef;
 use keyspace::collection::kind::Members;
 
 use super::super::items::cells::write_cell;
+
 use super::super::items::{chance, draw};
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use crate::config::Packed;
 use crate::observe::notify::Event;
-use crate::store::SetEdit;
+use crate::store::{SetEdit, Taking};
 
 const NOT_POSITIVE: Failure = Failure::of("ERR value is out of range, must be positive");
 
@@ -44,6 +45,9 @@ pub(super) fn spop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     }
     let count = count_of(args)?;
     let (key, packed) = (args.key(1), Packed::set(&context.server.settings));
+    if let Some(next) = context.foresee_taken([key], Taking::Any(count.unwrap_or(1)))? {
+        return Ok(next);
+    }
     let mut rng = context.chance();
     let mut shard = context.store.lock(key);
     let reply = &mut context.reply;

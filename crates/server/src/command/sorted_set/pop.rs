@@ -9,10 +9,11 @@ use keyspace::collection::tree::End;
 use resp::reply::{Protocol, Writer};
 
 use super::super::items::cells::{write_cell, write_value};
+
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use crate::config::Packed;
 use crate::observe::notify::Event;
-use crate::store::{SortedSet, SortedSetEdit};
+use crate::store::{SortedSet, SortedSetEdit, Taking};
 
 const NOT_POSITIVE: Failure = Failure::of("ERR value is out of range, must be positive");
 const NO_KEYS: Failure = Failure::of("ERR numkeys should be greater than 0");
@@ -135,6 +136,9 @@ fn pop_of_one(context: &mut Context<'_>, args: &Args<'_>, end: End) -> Handled {
     }
     let count = count_of(args)?;
     let (key, packed) = (args.key(1), Packed::sorted_set(&context.server.settings));
+    if let Some(next) = context.foresee_taken([key], Taking::End(end, count.unwrap_or(1)))? {
+        return Ok(next);
+    }
     let mut shard = context.store.lock(key);
     let reply = &mut context.reply;
     let wanted = count.unwrap_or(1);
@@ -198,6 +202,9 @@ pub(super) fn zmpop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let Choice { keys, end, most } = Choice::parse(args, 1)?;
     let packed = Packed::sorted_set(&context.server.settings);
     let keys = keys.map(|at| args.key(at));
+    if let Some(next) = context.foresee_taken(keys.clone(), Taking::End(end, most))? {
+        return Ok(next);
+    }
     let mut shards = context.store.lock_keys(keys.clone());
     for key in keys {
         if let Some(set) = shards.of(key).find_sorted_set(key)? {
