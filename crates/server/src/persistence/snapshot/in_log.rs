@@ -35,6 +35,9 @@ pub(super) struct InLog<'s> {
     is_numeric: bool,
 }
 
+/// Part of the limit, one in so many, for a collection that moves from memory to the log.
+const MOVING_SHARE: usize = 8;
+
 /// Bytes of items from which on a collection counts as large.
 pub(super) fn least_bytes(server: &Durable) -> usize {
     let limit = server.settings.int(Setting::MaxMemory).unsigned_abs();
@@ -46,9 +49,11 @@ fn memory_of(server: &Durable) -> LoadMemory<'_> {
     LoadMemory { server, may_leave }
 }
 
-/// Whether memory is short. As long as it is not, a collection is made in memory, which is faster.
+/// Whether memory is short. As long as it is not, a collection is made in memory, which is faster. What is
+/// there by then takes more while it goes to the log.
 pub(super) fn is_needed(server: &Durable) -> bool {
-    memory_of(server).is_short(0)
+    let limit = server.settings.int(Setting::MaxMemory).unsigned_abs() as usize;
+    memory_of(server).is_short(limit / MOVING_SHARE)
 }
 
 /// The message about items that make no sense.
