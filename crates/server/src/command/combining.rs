@@ -19,6 +19,7 @@ use crate::observe::readings::{KeysRead, Slot, Underway};
 use crate::request::Pieces;
 use crate::server::Server;
 use crate::shared::Outcome;
+use crate::shared::memory::Growing;
 use crate::store::{Shard, Shards};
 
 /// A command that looks at so many items, which takes some milliseconds, is done by a thread. Builds for
@@ -358,20 +359,25 @@ pub(super) fn is_apart(context: &Context<'_>, steps: u64) -> bool {
     steps >= COMBINE_APART && context.may_defer()
 }
 
-/// Lets a thread make a reply.
+/// Lets a thread make a reply, as far as there is room for it.
 pub(super) fn answer(
     context: &mut Context<'_>,
     args: &Args<'_>,
-    reply: impl FnOnce() -> Pieces + Send + 'static,
+    reply: impl FnOnce(&mut Growing<'_>) -> Pieces + Send + 'static,
 ) -> Handled {
     let readings = &context.store.observers.readings;
     let Some(slot) = readings.slot(COMBINATIONS) else {
         wait(context, Some(SLOT_MS));
         return Ok(Next::Retry);
     };
+    let server = context.server;
     do_apart(context, args, move || {
-        let pieces = reply();
+        let mut growing = Growing::on_a_thread(server);
+        let pieces = reply(&mut growing);
         drop(slot);
-        Ok(pieces)
+        match growing.refused() {
+            None => Ok(pieces),
+            Some(_) => Err(failure::OUT_OF_MEMORY),
+        }
     })
 }

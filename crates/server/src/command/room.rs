@@ -285,8 +285,11 @@ fn run_again(context: &mut Context<'_>, args: &Args<'_>, before: Mark, dropped: 
     context.session.deferred = None;
     // All of the buffer moves.
     let bytes = bytes + context.reply.position();
-    if bytes > context.server.room_now() {
-        context.make_room_now(bytes)?;
+    // Other workers see what is claimed.
+    if let Err(failure) = context.make_room_now(bytes)
+        && bytes > context.server.room_now()
+    {
+        return Err(failure);
     }
     context.reply.set_limit(bytes + FLUSH_BYTES);
     context.reply.reserve(dropped);

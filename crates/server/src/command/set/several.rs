@@ -138,11 +138,15 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, combine: Combine) -> Handl
     let sources = sources?;
     if combining::is_apart(context, combine.steps(&sources)) {
         let protocol = context.reply.protocol();
-        return combining::answer(context, args, move || {
+        return combining::answer(context, args, move |growing| {
             let (mut pieces, mut count) = (Pieces::default(), 0);
             for name in combine.of(&sources) {
                 let mut scratch = [0; DECIMAL_MAX];
-                pieces.write(protocol, |reply| reply.bulk(name.text(&mut scratch)));
+                let name = name.text(&mut scratch);
+                if !growing.may_go_on(name.len()) {
+                    break;
+                }
+                pieces.write(protocol, |reply| reply.bulk(name));
                 count += 1;
             }
             let mut head = Vec::new();
@@ -268,7 +272,7 @@ pub(super) fn sintercard(context: &mut Context<'_>, args: &Args<'_>) -> Handled 
     let combine = Combine::Intersection;
     if combining::is_apart(context, combine.steps(&sources).min(most as u64)) {
         let protocol = context.reply.protocol();
-        return combining::answer(context, args, move || {
+        return combining::answer(context, args, move |_| {
             let found = all_of(&sources).take(most).count();
             let mut pieces = Pieces::default();
             pieces.write(protocol, |reply| reply.integer(found as i64));

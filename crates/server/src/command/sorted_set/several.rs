@@ -355,13 +355,16 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, name: &str, combine: Combi
     let steps = rule.steps(&sources).unwrap_or(0);
     if combining::is_apart(context, steps) {
         drop(shards);
-        return combining::answer(context, args, move || {
+        return combining::answer(context, args, move |growing| {
             let all = rule.run(&sources, None);
             let mut pieces = Pieces::default();
             pieces.write(protocol, |reply| {
                 reply.array(array_len(&all, with_scores, protocol))
             });
             for member in &all {
+                if !growing.may_go_on(size_of::<f64>() + member.1.text_len()) {
+                    break;
+                }
                 pieces.write(protocol, |reply| write_member(reply, member, with_scores));
             }
             pieces
@@ -500,7 +503,7 @@ pub(super) fn zintercard(context: &mut Context<'_>, args: &Args<'_>) -> Handled 
     if combining::is_apart(context, rule.steps(&sources).unwrap_or(0)) {
         let protocol = context.reply.protocol();
         drop(shards);
-        return combining::answer(context, args, move || {
+        return combining::answer(context, args, move |_| {
             let found = rule.run(&sources, None).len().min(limit);
             let mut pieces = Pieces::default();
             pieces.write(protocol, |reply| reply.integer(found as i64));

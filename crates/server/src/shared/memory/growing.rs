@@ -1,9 +1,15 @@
 //! Memory of something that a command makes, and of which only the end shows how large it is.
 
+use std::time::Duration;
+
 use crate::shared::Shared;
 
 /// Bytes between two looks.
 const LOOK_BYTES: usize = 64 * 1024;
+
+/// A thread's wait for room, and how many of them it waits.
+const NAP: Duration = Duration::from_millis(2);
+const NAPS: u32 = 100;
 
 /// Counts the bytes of something that grows, and looks now and then whether there is room for more.
 pub(crate) struct Growing<'s> {
@@ -15,6 +21,8 @@ pub(crate) struct Growing<'s> {
     most: usize,
     /// Whether all of it is there twice in the end.
     doubles: bool,
+    /// How often it still waits for room.
+    naps: u32,
     is_refused: bool,
 }
 
@@ -27,6 +35,7 @@ impl<'s> Growing<'s> {
             unseen: 0,
             most: usize::MAX,
             doubles: false,
+            naps: 0,
             is_refused: false,
         }
     }
@@ -48,6 +57,14 @@ impl<'s> Growing<'s> {
         }
     }
 
+    /// The same of a reply that a thread makes, which waits while workers make room.
+    pub(crate) fn on_a_thread(shared: &'s Shared) -> Growing<'s> {
+        Growing {
+            naps: NAPS,
+            ..Growing::new(shared)
+        }
+    }
+
     /// Notes that it has become so many bytes larger. Returns whether it may go on growing: if not, it is to
     /// be dropped.
     #[inline]
@@ -57,10 +74,22 @@ impl<'s> Growing<'s> {
         if self.unseen >= LOOK_BYTES {
             self.unseen = 0;
             let copy = if self.doubles { self.bytes } else { 0 };
-            let has_room = self.shared.room_now() >= LOOK_BYTES + copy;
-            self.is_refused |= !has_room || self.bytes > self.most;
+            self.is_refused |= !self.has_room(LOOK_BYTES + copy) || self.bytes > self.most;
         }
         !self.is_refused
+    }
+
+    fn has_room(&mut self, bytes: usize) -> bool {
+        loop {
+            if self.shared.room_now() >= bytes {
+                return true;
+            }
+            if self.naps == 0 {
+                return false;
+            }
+            self.naps -= 1;
+            std::thread::sleep(NAP);
+        }
     }
 
     /// Its bytes when there was no room for more; `None` if there always was.
