@@ -10,23 +10,42 @@ use crate::support;
 
 use support::{Proto, Server, Target, Value};
 
-/// Facts in which Ferrite differs: it takes more (conditions of SET, KEYS without a pattern, HSCAN
-/// without values, ZRANK with scores), or the fact is
-/// made of words.
+/// Facts in which Ferrite differs: it takes what later releases take (`later` compares with them), KEYS
+/// without a pattern, or the fact is made of words.
 const OURS: &[&str] = &[
+    "bgsave arguments",
+    "bgsave history",
+    "bitcount arguments",
+    "bitop arguments",
+    "bitop history",
+    "client|kill arguments",
+    "client|kill history",
+    "client|list arguments",
+    "client|list history",
+    "command|getkeys arity",
+    "command|getkeys arguments",
+    "command|getkeysandflags arity",
+    "command|getkeysandflags arguments",
+    "geohash arguments",
+    "geopos arguments",
     "keys arity",
+    "pfmerge arguments",
     "set arguments",
     "set history",
     "getset replaced_by",
     "hmset replaced_by",
     "hscan arguments",
     "hscan history",
+    "shutdown arguments",
+    "shutdown history",
     "zrank arity",
     "zrank arguments",
     "zrank history",
     "zrevrank arity",
     "zrevrank arguments",
     "zrevrank history",
+    "zscan arguments",
+    "zscan history",
 ];
 
 type Facts = BTreeMap<String, String>;

@@ -28,6 +28,7 @@ mod inbox_model;
 mod large_hashes;
 mod large_sets;
 mod large_values;
+mod later;
 mod limits;
 mod lists;
 mod log_start;

@@ -40,4 +40,5 @@ pub(crate) use points::SavePoint;
 pub(crate) use rewrite::{remove_leftovers, rewrite};
 pub(crate) use settings::{Change, ClientClass, Settings};
 pub(crate) use table::{Row, Setting, TABLE};
+pub(crate) use value::parse_memory;
 pub(crate) use version::{REDIS_VERSION, VERSION};

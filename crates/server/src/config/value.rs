@@ -142,7 +142,7 @@ const UNITS: &[(&str, u64)] = &[
 ];
 
 /// Reads a size: digits and a unit in any case. `None` if it is none, or more than 64 bits hold.
-pub(super) fn parse_memory(text: &str) -> Option<u64> {
+pub(crate) fn parse_memory(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     let (_, bytes) = UNITS

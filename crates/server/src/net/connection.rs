@@ -23,7 +23,7 @@ use crate::limits::{READ_AHEAD_BYTES, SEND_SLICES, SEND_TURN_BYTES};
 use crate::metrics::WorkerStats;
 use crate::pubsub::Log;
 use crate::request::{Apart, Output};
-use crate::shared::clients::status;
+use crate::shared::clients::{self, status};
 use crate::values::blobs::{Received, Upload};
 use crate::values::cold::FetchState;
 
@@ -329,6 +329,13 @@ impl Connection {
             return Ok(0);
         }
         self.flush(poller, SEND_TURN_BYTES)
+    }
+
+    /// Counts bytes that were sent, for INFO and for CLIENT LIST.
+    #[inline]
+    pub(crate) fn note_sent(&self, stats: &WorkerStats, bytes: usize) {
+        stats.note_write(bytes);
+        clients::count(&self.session.client.sent, bytes);
     }
 
     /// Sends parts of a log behind what is waiting already; what the socket doesn't take now waits. Returns

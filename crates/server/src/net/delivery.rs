@@ -81,7 +81,7 @@ impl Worker {
         let is_behind = !connection.backlog.is_empty();
         listeners.give_back(token, parts);
         match result {
-            Ok(sent) => stats.note_write(sent),
+            Ok(sent) => connection.note_sent(stats, sent),
             Err(_) => {
                 self.close(token);
                 return true;

@@ -16,7 +16,7 @@ use crate::net::worker::Worker;
 use crate::observe::tracking;
 use crate::observe::waits::ready;
 use crate::request::{Args, Reply, ReplyMode};
-use crate::shared::clients::status;
+use crate::shared::clients::{self, status};
 use crate::store::Store;
 
 impl Worker {
@@ -255,11 +255,20 @@ impl<'w> Window<'w> {
         }
         let left = looked_at.saturating_sub(self.requests.len());
         stats.hot_keys.set_left(left);
-        if let Some(command) = last_command {
-            context.session.client.note_command(command.id);
-        }
+        let run = stop.as_ref().map_or(self.requests.len(), |stop| stop.first);
+        note_run(context, last_command, run);
         stop
     }
+}
+
+/// Tells CLIENT LIST which command was the last, and how many have run.
+#[inline]
+fn note_run(context: &Context<'_>, last: Option<&Command>, run: usize) {
+    let client = &context.session.client;
+    if let Some(command) = last {
+        client.note_command(command.id);
+    }
+    clients::count(&client.commands, run);
 }
 
 impl Stop {

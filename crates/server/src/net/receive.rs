@@ -9,6 +9,7 @@ use crate::limits::UPLOAD_TURN_BYTES;
 use crate::net::connection::{Ahead, Connection, State};
 use crate::net::worker::Worker;
 use crate::persistence::Phase;
+use crate::shared::clients;
 use crate::values::blobs::{Incoming, Received, Upload};
 
 impl Worker {
@@ -111,6 +112,7 @@ impl Worker {
         self.stats.note_read(used);
         let client = &connection.session.client;
         client.last_active_ms.store(self.now, Relaxed);
+        clients::count(&client.received, used);
         if let Some(error) = failed {
             self.read_failed(token, &error);
         }

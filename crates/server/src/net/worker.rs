@@ -372,7 +372,7 @@ impl Worker {
             }
             match connection.send(&mut self.poller, &self.output, from, until) {
                 Ok(sent) => {
-                    self.stats.note_write(sent);
+                    connection.note_sent(self.stats, sent);
                     if !connection.backlog.is_empty() {
                         self.slow_reader(token);
                         is_left = true;

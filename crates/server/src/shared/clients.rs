@@ -70,6 +70,10 @@ pub(crate) struct Client {
     pub(crate) single_memory: AtomicUsize,
     /// Numbers of its channels, patterns and shard channels.
     pub(crate) subscriptions: [AtomicUsize; 3],
+    /// Bytes received from it and sent to it, and its commands. Written by its worker alone ([`count`]).
+    pub(crate) received: AtomicU64,
+    pub(crate) sent: AtomicU64,
+    pub(crate) commands: AtomicU64,
     /// Requests in its transaction, and their bytes.
     pub(crate) queued: AtomicUsize,
     pub(crate) queued_bytes: AtomicUsize,
@@ -139,6 +143,44 @@ pub(crate) mod status {
     pub(crate) const BROKEN_REDIRECT: u32 = 1 << 24;
     /// The connection has ended.
     pub(crate) const ENDED: u32 = 1 << 25;
+    /// CLIENT CAPA redirect.
+    pub(crate) const CAN_REDIRECT: u32 = 1 << 26;
+}
+
+/// Adds to a counter that this thread alone writes.
+#[inline]
+pub(crate) fn count(counter: &AtomicU64, more: usize) {
+    counter.store(counter.load(Relaxed).wrapping_add(more as u64), Relaxed);
+}
+
+/// The field `flags` of CLIENT LIST: a letter for each thing that is special about a connection, `N` if
+/// nothing is.
+pub(crate) fn letters(client: &Client) -> String {
+    let special = [
+        (status::MONITOR, 'O'),
+        (status::PUBSUB, 'P'),
+        (status::MULTI, 'x'),
+        (status::BLOCKED, 'b'),
+        (status::TRACKING, 't'),
+        (status::BROKEN_REDIRECT, 'R'),
+        (status::BROADCAST, 'B'),
+        (status::DIRTY, 'd'),
+        (status::CLOSING, 'c'),
+        (status::NO_EVICT, 'e'),
+        (status::NO_TOUCH, 'T'),
+    ];
+    let (before, behind) = special.split_at(special.len() - 2);
+    let of = |bits: &[(u32, char)]| -> String {
+        let set = bits.iter().filter(|&&(bit, _)| client.has_status(bit));
+        set.map(|&(_, letter)| letter).collect()
+    };
+    let unix = if client.is_unix { "U" } else { "" };
+    let letters = format!("{}{unix}{}", of(before), of(behind));
+    if letters.is_empty() {
+        "N".into()
+    } else {
+        letters
+    }
 }
 
 impl Client {
@@ -180,6 +222,9 @@ impl Client {
             kept: AtomicUsize::new(0),
             single_memory: AtomicUsize::new(0),
             subscriptions: Default::default(),
+            received: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            commands: AtomicU64::new(0),
             queued: AtomicUsize::new(0),
             queued_bytes: AtomicUsize::new(0),
             watched: AtomicUsize::new(0),
@@ -289,6 +334,15 @@ impl Client {
     #[inline]
     pub(crate) fn note_command(&self, id: u16) {
         self.last_command.store(id, Relaxed);
+    }
+
+    /// The field `capa` of CLIENT LIST: what the client said that it can.
+    pub(crate) fn capabilities(&self) -> &'static str {
+        if self.has_status(status::CAN_REDIRECT) {
+            "r"
+        } else {
+            ""
+        }
     }
 
     pub(crate) fn has_status(&self, bit: u32) -> bool {

@@ -17,6 +17,8 @@ pub(crate) struct Totals {
     pub(crate) output_per_second: Counter,
     /// Peak of memory in use, bytes.
     pub(crate) peak_memory: Counter,
+    /// When that was, Unix seconds.
+    pub(crate) peak_memory_s: Counter,
     /// Slowest step of resizing an index, microseconds.
     pub(crate) slowest_resize_us: Counter,
     /// Expired keys at the last reset of statistics.

@@ -117,6 +117,23 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         },
     },
     Difference {
+        name: "BITCOUNT with a start alone",
+        reason: "it counts from there to the end, as in Valkey",
+        covers: |request, reference, subject| {
+            let is_it = request.upper(0) == b"BITCOUNT" && request.words.len() == 3;
+            is_it && matches!(reference, Value::Error(_)) && reference != subject
+        },
+    },
+    Difference {
+        name: "COMMAND GETKEYS of a name",
+        reason: "it says what is wrong with the command, as since Redis 7.2",
+        covers: |request, reference, subject| {
+            let is_refused = |reply: &Value| matches!(reply, Value::Error(_));
+            let is_it = request.upper(1).starts_with(b"GETKEYS") && request.words.len() == 3;
+            request.upper(0) == b"COMMAND" && is_it && is_refused(reference) && is_refused(subject)
+        },
+    },
+    Difference {
         name: "KEYS alone",
         reason: "lists all keys, where redis-server wants a pattern; COMMAND tells the arity",
         covers: |request, reference, subject| {
@@ -323,6 +340,8 @@ mod tests {
         assert!(!covered("object refcount k", i64::from(i32::MAX), 2));
         assert!(!covered("STRLEN refcount", i64::from(i32::MAX), 2));
         assert!(!covered("STRLEN k", 1, 2));
+        assert!(!covered("BITCOUNT k", 1, 2) && !covered("BITCOUNT k 0", 1, 2));
+        assert!(!covered("COMMAND GETKEYS get", 1, 2));
         assert!(!covered("KEYS", 1, 2) && !covered("COMMAND INFO get", 1, 2));
     }
 }

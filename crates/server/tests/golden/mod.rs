@@ -1,5 +1,6 @@
 //! The golden scripts: every file of `tests/scripts`, run against a real redis-server and against Ferrite
-//! with one and with two threads, over RESP2 and over RESP3. The expectation itself is thereby tested; where
+//! with one and with two threads, over RESP2 and over RESP3 (those of later releases against Redis 8.2 and
+//! Valkey, as they say). The expectation itself is thereby tested; where
 //! Ferrite differs on purpose, the script says so.
 //!
 //! - `cargo test --test all golden` runs all.
@@ -29,8 +30,10 @@ use run::run_script;
 use script::Script;
 use support::{Proto, Server, Target};
 
-const TARGETS: [Target; 7] = [
+const TARGETS: [Target; 9] = [
     Target::Redis,
+    Target::Redis8,
+    Target::Valkey,
     Target::Ferrite { threads: 1 },
     Target::Ferrite { threads: 2 },
     Target::Logged { threads: 2 },

@@ -55,7 +55,8 @@
 //!
 //! A first line `only ferrite: why` (or `only resp3: why`) keeps a block to one target. The head of a file may
 //! have `server: --option value` (a server of its own, started with these options), `config: directive` (a line
-//! of its configuration file) and `script only ferrite: why`.
+//! of its configuration file) and `script only ferrite: why`. `beside: redis8 valkey` names the servers that
+//! it runs on instead of redis-server 7.0; where they differ, a reply of one has its name: `valkey -> 1`.
 //!
 //! [`Script::text`] writes replies of a block in one column; so do recorded files.
 
@@ -148,14 +149,14 @@ impl Command {
         fitting.max_by_key(|reply| reply.filter.specificity())
     }
 
-    /// Replaces redis-server's replies: one where the protocols agree, else one for each.
+    /// Replaces the replies without a server's name: one where the protocols agree, else one for each.
     pub(crate) fn record(&mut self, resp2: String, resp3: String) {
         self.replies
-            .retain(|reply| reply.filter.ferrite == Some(true));
+            .retain(|reply| reply.filter.ferrite == Some(true) || reply.filter.peer.is_some());
         let reply = |title: &str, proto, text| Reply {
             filter: Filter {
-                ferrite: None,
                 proto,
+                ..Filter::default()
             },
             title: title.to_owned(),
             text,
@@ -231,15 +232,18 @@ impl Command {
 /// Which runs something is for; a field that is not set means all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
-    /// `Some(true)`: Ferrite, `Some(false)`: redis-server.
+    /// `Some(true)`: Ferrite, `Some(false)`: another server.
     ferrite: Option<bool>,
+    /// Which other server.
+    peer: Option<Target>,
     proto: Option<Proto>,
 }
 
 impl Filter {
     pub(crate) fn admits(self, target: Target, proto: Proto) -> bool {
         self.ferrite
-            .is_none_or(|ferrite| ferrite == (target != Target::Redis))
+            .is_none_or(|ferrite| ferrite == target.is_ferrite())
+            && self.peer.is_none_or(|peer| peer == target)
             && self.proto.is_none_or(|p| p == proto)
     }
 
@@ -303,6 +307,8 @@ pub(crate) struct Script {
     /// Lines of its configuration file.
     pub(crate) config: Vec<String>,
     only: Option<Filter>,
+    /// The servers that it runs on beside Ferrite; recorded from the first.
+    pub(crate) peers: Vec<Target>,
     parts: Vec<Part>,
 }
 
@@ -324,6 +330,7 @@ impl Script {
             server: Vec::new(),
             config: Vec::new(),
             only: None,
+            peers: vec![Target::Redis],
             parts: Vec::new(),
         };
         let lines: Vec<&str> = text.lines().collect();
@@ -368,6 +375,8 @@ impl Script {
                 );
             } else if let Some(directive) = line.strip_prefix("config: ") {
                 self.config.push(directive.to_owned());
+            } else if let Some(names) = line.strip_prefix("beside: ") {
+                self.peers = names.split(' ').map(peer).collect::<Result<_, _>>()?;
             } else if let Some(only) = line.strip_prefix("script only ") {
                 self.only = Some(parse_filter(only, true)?);
             } else if taken > 0 {
@@ -381,7 +390,8 @@ impl Script {
     }
 
     pub(crate) fn admits(&self, target: Target, proto: Proto) -> bool {
-        self.only.is_none_or(|only| only.admits(target, proto))
+        (target.is_ferrite() || self.peers.contains(&target))
+            && self.only.is_none_or(|only| only.admits(target, proto))
     }
 
     /// Folder and file: `strings/set.txt`.
@@ -477,6 +487,16 @@ fn parse_block(
     Ok(block)
 }
 
+/// The server of a name that a script runs beside.
+fn peer(name: &str) -> Result<Target, String> {
+    match name {
+        "redis" => Ok(Target::Redis),
+        "redis8" => Ok(Target::Redis8),
+        "valkey" => Ok(Target::Valkey),
+        _ => Err(format!("not a server: {name}")),
+    }
+}
+
 /// `ferrite resp3: why`; a target named needs its reason.
 fn parse_filter(text: &str, reason_needed: bool) -> Result<Filter, String> {
     let (words, reason) = text.split_once(':').unwrap_or((text, ""));
@@ -485,6 +505,10 @@ fn parse_filter(text: &str, reason_needed: bool) -> Result<Filter, String> {
         match word {
             "ferrite" => filter.ferrite = Some(true),
             "redis" => filter.ferrite = Some(false),
+            "redis8" | "valkey" => {
+                filter.ferrite = Some(false);
+                filter.peer = Some(peer(word)?);
+            }
             "resp2" => filter.proto = Some(Proto::Resp2),
             "resp3" => filter.proto = Some(Proto::Resp3),
             _ => return Err(format!("not a target or protocol: {word}")),

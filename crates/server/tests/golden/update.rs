@@ -14,26 +14,23 @@ use super::run::{Step, run_script};
 use super::script::{Action, Command, Script};
 use super::{Proto, Server, Target, own_server};
 
-/// Rewrites the files whose expectations redis-server does not meet.
+/// Rewrites the files whose expectations the first server that they run beside does not meet.
 pub(super) fn update(paths: &[PathBuf]) {
-    let shared = Server::start(Target::Redis, &[]);
+    let mut shared = BTreeMap::new();
     for path in paths {
         let mut script = Script::load(path, true).unwrap_or_else(|why| panic!("{why}"));
+        let peer = script.peers[0];
+        let shared = shared
+            .entry(peer.to_string())
+            .or_insert_with(|| Server::start(peer, &[]));
         let record = |proto: Proto| {
-            if !script.admits(Target::Redis, proto) {
+            if !script.admits(peer, proto) {
                 return BTreeMap::new();
             }
             let own = script
                 .needs_own_server()
-                .then(|| own_server(Target::Redis, &script).unwrap_or_else(|why| panic!("{why}")));
-            run_script(
-                &script,
-                own.as_ref().unwrap_or(&shared),
-                Target::Redis,
-                proto,
-                true,
-            )
-            .steps
+                .then(|| own_server(peer, &script).unwrap_or_else(|why| panic!("{why}")));
+            run_script(&script, own.as_ref().unwrap_or(shared), peer, proto, true).steps
         };
         let (resp2, resp3) = (record(Proto::Resp2), record(Proto::Resp3));
         for (number, block) in script.blocks_mut().enumerate() {
@@ -43,7 +40,7 @@ pub(super) fn update(paths: &[PathBuf]) {
                     .iter_mut()
                     .filter(|command| command.action.replies());
                 for (command, (resp2, resp3)) in replying.zip(resp2.iter().zip(resp3)) {
-                    rewrite(command, resp2, resp3);
+                    rewrite(command, peer, resp2, resp3);
                 }
             }
         }
@@ -56,8 +53,8 @@ pub(super) fn update(paths: &[PathBuf]) {
 }
 
 /// Gives a command the replies that both recordings meet; what was written by hand stays where it is met.
-fn rewrite(command: &mut Command, resp2: &Step, resp3: &Step) {
-    let written = |proto| command.reply(Target::Redis, proto);
+fn rewrite(command: &mut Command, peer: Target, resp2: &Step, resp3: &Step) {
+    let written = |proto| command.reply(peer, proto);
     let is_met = |proto, step: &Step| {
         written(proto).is_some_and(|reply| reply.expected.accepts(&step.outcome, step.proto))
     };

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 mod client;
 mod disk;
 mod group;
+mod programs;
 mod server;
 mod value;
 

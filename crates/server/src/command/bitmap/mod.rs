@@ -55,6 +55,21 @@ const UNIT: Arg = Arg::one_of(
 .optional()
 .since("7.0.0");
 
+/// What BITOP does.
+const OPERATION: Arg = Arg::one_of(
+    "operation",
+    &[
+        Arg::word("and", "AND"),
+        Arg::word("or", "OR"),
+        Arg::word("xor", "XOR"),
+        Arg::word("not", "NOT"),
+        Arg::word("diff", "DIFF").since("8.2.0"),
+        Arg::word("diff1", "DIFF1").since("8.2.0"),
+        Arg::word("andor", "ANDOR").since("8.2.0"),
+        Arg::word("one", "ONE").since("8.2.0"),
+    ],
+);
+
 const UNIT_HISTORY: &[(&str, &str)] = &[("7.0.0", "`BYTE` and `BIT` came.")];
 
 /// One key that is read.
@@ -104,8 +119,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
                 "index",
                 &[
                     Arg::of("start", ArgKind::Integer),
-                    Arg::of("end", ArgKind::Integer),
-                    UNIT,
+                    Arg::block("end_index", &[Arg::of("end", ArgKind::Integer), UNIT]).optional(),
                 ],
             )
             .optional(),
@@ -154,7 +168,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Combines the bits of several values and stores the result",
         complexity: "O(N) for N bytes in all",
         args: &[
-            Arg::of("operation", ArgKind::String),
+            OPERATION,
             Arg::key("destkey"),
             Arg {
                 key_spec: Some(1),
@@ -162,6 +176,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             }
             .multiple(),
         ],
+        history: &[("8.2.0", "`DIFF`, `DIFF1`, `ANDOR` and `ONE` came.")],
         needs: |_, at| at > 2,
         handler: operation::bitop,
         ..Spec::BASE

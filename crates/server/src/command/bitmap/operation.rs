@@ -7,19 +7,18 @@ use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::words::{Operation, combine};
 use crate::observe::notify::Event;
 
-/// `BITOP AND | OR | XOR | NOT destkey key [key ...]`
+/// `BITOP AND | OR | XOR | NOT | DIFF | DIFF1 | ANDOR | ONE destkey key [key ...]`
 pub(super) fn bitop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let operation = match () {
-        () if args.is(1, "AND") => Operation::And,
-        () if args.is(1, "OR") => Operation::Or,
-        () if args.is(1, "XOR") => Operation::Xor,
-        () if args.is(1, "NOT") => Operation::Not,
-        () => return Err(failure::SYNTAX),
+    let operation = Operation::of_name(args.get(1)).ok_or(failure::SYNTAX)?;
+    let refusal = match (operation, args.len() - 3) {
+        (Operation::Not, 2..) => "ERR BITOP NOT must be called with a single source key.",
+        (Operation::Diff, 1) => "ERR BITOP DIFF must be called with at least two source keys.",
+        (Operation::Diff1, 1) => "ERR BITOP DIFF1 must be called with at least two source keys.",
+        (Operation::AndOr, 1) => "ERR BITOP ANDOR must be called with at least two source keys.",
+        _ => "",
     };
-    if operation == Operation::Not && args.len() != 4 {
-        return Err(Failure::of(
-            "ERR BITOP NOT must be called with a single source key.",
-        ));
+    if !refusal.is_empty() {
+        return Err(Failure::of(refusal));
     }
     let mut longest = 0;
     for key in args.keys().skip(1) {

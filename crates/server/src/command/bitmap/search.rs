@@ -42,7 +42,7 @@ impl Unit {
     }
 }
 
-/// `BITCOUNT key [start end [BYTE | BIT]]`
+/// `BITCOUNT key [start [end [BYTE | BIT]]]`; a start alone as in Valkey.
 pub(super) fn bitcount(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let key = args.key(1);
     let mut shard = context.store.lock(key);
@@ -54,8 +54,9 @@ pub(super) fn bitcount(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let value = entry.value().bytes();
     let ones = match args.len() {
         2 => words::count_ones(value),
-        4 | 5 => {
-            let (start, end) = (args.integer(2)?, args.integer(3)?);
+        3..=5 => {
+            let start = args.integer(2)?;
+            let end = if args.len() > 3 { args.integer(3)? } else { -1 };
             if range::is_backward(start, end) {
                 // Empty in any unit; Redis does not check the unit then either.
                 0

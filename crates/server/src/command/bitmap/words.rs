@@ -72,6 +72,34 @@ pub(super) enum Operation {
     Xor,
     /// Of one string.
     Not,
+    /// Bits of the first that no other has.
+    Diff,
+    /// Bits that the first lacks and another has.
+    Diff1,
+    /// Bits of the first that another has, too.
+    AndOr,
+    /// Bits that exactly one has.
+    One,
+}
+
+impl Operation {
+    /// The operation of a name in any case.
+    pub(super) fn of_name(name: &[u8]) -> Option<Operation> {
+        let operations = [
+            ("AND", Operation::And),
+            ("OR", Operation::Or),
+            ("XOR", Operation::Xor),
+            ("NOT", Operation::Not),
+            ("DIFF", Operation::Diff),
+            ("DIFF1", Operation::Diff1),
+            ("ANDOR", Operation::AndOr),
+            ("ONE", Operation::One),
+        ];
+        let found = operations
+            .into_iter()
+            .find(|(word, _)| name.eq_ignore_ascii_case(word.as_bytes()));
+        found.map(|(_, operation)| operation)
+    }
 }
 
 /// Bytes of the result that are finished before the next ones are begun: few enough to stay in the nearest
@@ -86,16 +114,47 @@ pub(super) fn combine(operation: Operation, operands: &[&[u8]]) -> Vec<u8> {
         .max()
         .unwrap_or(0);
     let mut result = Vec::with_capacity(len);
+    // Bits of a block that more than one operand has.
+    let mut several = Vec::new();
     while result.len() < len {
         let (from, until) = (result.len(), (result.len() + COMBINED_BYTES).min(len));
         let part = |operand: &&[u8]| -> usize { operand.len().min(until) };
         let mut operands = operands
             .iter()
             .map(|operand| operand.get(from..part(operand)).unwrap_or(&[]));
-        result.extend_from_slice(operands.next().unwrap_or(&[]));
+        let first: &[u8] = operands.next().unwrap_or(&[]);
+        // These begin with what the others have.
+        if !matches!(operation, Operation::Diff1 | Operation::AndOr) {
+            result.extend_from_slice(first);
+        }
         result.resize(until, 0);
         let block = &mut result[from..];
         match operation {
+            Operation::Diff => {
+                operands.for_each(|operand| apply(block, operand, |byte, other| byte & !other));
+            }
+            Operation::Diff1 => {
+                operands.for_each(|operand| apply(block, operand, |byte, other| byte | other));
+                apply(block, first, |byte, first| byte & !first);
+            }
+            Operation::AndOr => {
+                operands.for_each(|operand| apply(block, operand, |byte, other| byte | other));
+                apply(block, first, |byte, first| byte & first);
+                block[first.len()..].fill(0);
+            }
+            Operation::One => {
+                several.clear();
+                several.resize(block.len(), 0);
+                operands.for_each(|operand| {
+                    let both = block.iter().zip(operand).map(|(byte, other)| byte & other);
+                    several
+                        .iter_mut()
+                        .zip(both)
+                        .for_each(|(several, both)| *several |= both);
+                    apply(block, operand, |byte, other| byte ^ other);
+                });
+                apply(block, &several, |byte, several| byte & !several);
+            }
             Operation::Not => block.iter_mut().for_each(|byte| *byte = !*byte),
             Operation::Or => {
                 operands.for_each(|operand| apply(block, operand, |byte, other| byte | other))
@@ -199,6 +258,28 @@ mod tests {
         }
     }
 
+    /// A byte of the result, from those of all operands, a bit after the other.
+    fn expected_byte(operation: Operation, bytes: &[u8]) -> u8 {
+        let bit = |mask: u8| {
+            let has = |byte: &u8| byte & mask != 0;
+            let (first, others) = (has(&bytes[0]), &bytes[1..]);
+            let count = bytes.iter().filter(|byte| has(byte)).count();
+            let in_others = others.iter().any(has);
+            let holds = match operation {
+                Operation::And => count == bytes.len(),
+                Operation::Or => count > 0,
+                Operation::Xor => count % 2 == 1,
+                Operation::Not => !first,
+                Operation::Diff => first && !in_others,
+                Operation::Diff1 => !first && in_others,
+                Operation::AndOr => first && in_others,
+                Operation::One => count == 1,
+            };
+            if holds { mask } else { 0 }
+        };
+        (0..8).map(|at| bit(0x80 >> at)).sum()
+    }
+
     #[test]
     fn combining_agrees_with_single_bytes() {
         let mut random = fastrand::Rng::with_seed(13);
@@ -228,6 +309,10 @@ mod tests {
                 Operation::Or,
                 Operation::Xor,
                 Operation::Not,
+                Operation::Diff,
+                Operation::Diff1,
+                Operation::AndOr,
+                Operation::One,
             ] {
                 let operands = if operation == Operation::Not {
                     &operands[..1]
@@ -244,16 +329,8 @@ mod tests {
                         let bytes = operands
                             .iter()
                             .map(|operand| operand.get(at).copied().unwrap_or(0));
-                        let combined = bytes.reduce(|one, other| match operation {
-                            Operation::And => one & other,
-                            Operation::Or => one | other,
-                            Operation::Xor | Operation::Not => one ^ other,
-                        });
-                        if operation == Operation::Not {
-                            !combined.unwrap()
-                        } else {
-                            combined.unwrap()
-                        }
+                        let bytes: Vec<u8> = bytes.collect();
+                        expected_byte(operation, &bytes)
                     })
                     .collect();
                 assert_eq!(combine(operation, operands), expected, "{operation:?}");

@@ -2,7 +2,7 @@
 
 use resp::number;
 
-use super::{ROW, listing, selection, tracking};
+use super::{ROW, conditions, listing, selection, tracking};
 use crate::command::{
     Arg, ArgKind, Args, Context, Failure, Handled, Makes, Next, Spec, failure, flag, help,
 };
@@ -37,6 +37,17 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
             &[Arg::word("yes", "YES"), Arg::word("no", "NO")],
         )],
         handler: tracking::caching,
+        ..ROW
+    },
+    Spec {
+        name: "capa",
+        makes: Makes::Little,
+        arity: -3,
+        flags: OWN,
+        since: "8.0.0",
+        summary: "Says what the client can do, as in Valkey",
+        args: &[Arg::of("capability", ArgKind::String).multiple()],
+        handler: set_capabilities,
         ..ROW
     },
     Spec {
@@ -98,26 +109,8 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         since: "2.4.0",
         summary: "Ends the connections that meet all conditions",
         complexity: "O(N) where N is the number of connections",
-        args: &[Arg::one_of(
-            "filter",
-            &[
-                Arg {
-                    deprecated_since: Some("2.8.12"),
-                    ..Arg::of("ip:port", ArgKind::String)
-                },
-                Arg::one_of("new-format", KILL_CONDITIONS).multiple(),
-            ],
-        )],
-        history: &[
-            (
-                "2.8.12",
-                "Conditions by name, of which several may be given.",
-            ),
-            ("2.8.12", "The condition ID."),
-            ("3.2.0", "The type MASTER."),
-            ("5.0.0", "The type REPLICA; SLAVE is its old name."),
-            ("6.2.0", "The condition LADDR."),
-        ],
+        args: conditions::KILL,
+        history: conditions::KILL_HISTORY,
         handler: selection::kill,
         ..ROW
     },
@@ -130,35 +123,8 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         summary: "Describes connections, each with a line",
         complexity: "O(N) where N is the number of connections",
         tips: &["nondeterministic_output"],
-        args: &[
-            Arg::one_of(
-                "normal_master_replica_pubsub",
-                &[
-                    Arg::word("normal", "NORMAL"),
-                    Arg::word("master", "MASTER"),
-                    Arg::word("replica", "REPLICA"),
-                    Arg::word("pubsub", "PUBSUB"),
-                ],
-            )
-            .token("TYPE")
-            .optional()
-            .since("5.0.0"),
-            Arg::block("id", &[Arg::of("client-id", ArgKind::Integer).multiple()])
-                .token("ID")
-                .optional()
-                .since("6.2.0"),
-        ],
-        history: &[
-            ("2.8.12", "The field `id`."),
-            ("5.0.0", "The condition TYPE."),
-            ("6.0.0", "The field `user`."),
-            (
-                "6.2.0",
-                "The fields `argv-mem`, `tot-mem`, `laddr`, `redir`; the condition ID.",
-            ),
-            ("7.0.0", "The fields `resp`, `multi-mem`, `rbs`, `rbp`."),
-            ("7.0.3", "The field `ssub`."),
-        ],
+        args: conditions::LIST,
+        history: conditions::LIST_HISTORY,
         handler: listing::list,
         ..ROW
     },
@@ -321,36 +287,14 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     },
 ];
 
-const KILL_CONDITIONS: &[Arg] = &[
-    Arg::of("client-id", ArgKind::Integer)
-        .token("ID")
-        .optional()
-        .since("2.8.12"),
-    Arg::one_of(
-        "normal_master_slave_pubsub",
-        &[
-            Arg::word("normal", "NORMAL"),
-            Arg::word("master", "MASTER").since("3.2.0"),
-            Arg::word("slave", "SLAVE"),
-            Arg::word("replica", "REPLICA").since("5.0.0"),
-            Arg::word("pubsub", "PUBSUB"),
-        ],
-    )
-    .token("TYPE")
-    .optional()
-    .since("2.8.12"),
-    Arg::of("username", ArgKind::String)
-        .token("USER")
-        .optional(),
-    Arg::of("ip:port", ArgKind::String).token("ADDR").optional(),
-    Arg::of("ip:port", ArgKind::String)
-        .token("LADDR")
-        .optional()
-        .since("6.2.0"),
-    Arg::of("yes/no", ArgKind::String)
-        .token("SKIPME")
-        .optional(),
-];
+fn set_capabilities(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    if (2..args.len()).any(|at| args.is(at, "redirect")) {
+        let client = &context.session.client;
+        client.set_status(status::CAN_REDIRECT, true);
+    }
+    context.reply.ok();
+    Ok(Next::Done)
+}
 
 fn get_name(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
     let names = context.session.client.names.lock();
@@ -370,6 +314,8 @@ fn describe(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
 const HELP: &[&str] = &[
     "CACHING (YES|NO)",
     "    Say whether the next command's keys are tracked.",
+    "CAPA <capability> [<capability> ...]",
+    "    Say what the client can do: REDIRECT. Others are ignored.",
     "GETNAME",
     "    The name of this connection.",
     "GETREDIR",
@@ -382,14 +328,18 @@ const HELP: &[&str] = &[
     "    End the connection that comes from an address.",
     "KILL <condition> <value> [<condition> <value> ...]",
     "    End the connections that meet all conditions, and say how many:",
-    "    * ID <id>",
-    "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
-    "    * USER <username>",
-    "    * ADDR (<ip:port>|<unixsocket>:0): where they come from",
+    "    * ID <id> [<id> ...]",
+    "    * TYPE (NORMAL|PRIMARY|REPLICA|PUBSUB)",
+    "    * USER <username>, NAME <name>, LIB-NAME <name>, LIB-VER <version>",
+    "    * ADDR (<ip:port>|<unixsocket>:0), IP <ip>: where they come from",
     "    * LADDR (<ip:port>|<unixsocket>:0): where they are connected to",
+    "    * DB <number>, FLAGS <letters>, CAPA <letters>: as CLIENT LIST shows them",
+    "    * MAXAGE <seconds>, IDLE <seconds>: of at least this age or idle time",
     "    * SKIPME (YES|NO): spare this connection (the default) or not",
-    "LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)] [ID <id> ...]",
-    "    A line for each connection.",
+    "    All but the last three may have NOT- in front.",
+    "LIST [<condition> <value> ...]",
+    "    A line for each connection, or for those that meet conditions of KILL.",
+    "    SKIPME NO is the default.",
     "NO-EVICT (ON|OFF)",
     "    Spare this connection when memory for connections runs out.",
     "NO-TOUCH (ON|OFF)",

@@ -1,4 +1,5 @@
-//! CLIENT LIST and CLIENT INFO: a line of `name=value` fields for each connection, in the order of Redis 7.4.
+//! CLIENT LIST and CLIENT INFO: a line of `name=value` fields for each connection, in the order of Redis 8,
+//! and `capa` of Valkey behind them.
 //!
 //! The fields say what is true here, which is 0 where there is nothing of the kind: requests are read in
 //! place (`argv-mem`), replies that a socket takes at once pass through no buffer of the connection (`rbs`,
@@ -7,13 +8,11 @@
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-use resp::number;
-
 use super::handshake::DEFAULT_USER;
-use super::selection::client_type;
-use crate::command::{Args, Context, Failure, Handled, Next, failure, table};
+use super::selection::{Conditions, Purpose};
+use crate::command::{Args, Context, Handled, Next, table};
 use crate::limits::CONNECTION_BYTES;
-use crate::shared::clients::{Client, status};
+use crate::shared::clients::{Client, letters, status};
 
 /// Bytes of a connection that has sent nothing and waits for nothing.
 const IDLE_BYTES: usize = CONNECTION_BYTES + size_of::<Client>();
@@ -27,26 +26,26 @@ pub(super) fn info(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
 
 pub(super) fn list(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let clients = &context.server.clients;
-    let mut lines = Lines::new(context.store.now);
-    match args.len() {
-        2 => clients.all().iter().for_each(|client| lines.add(client)),
-        4 if args.is(2, "type") => {
-            let wanted = client_type(args.get(3))?;
-            let all = clients.all();
-            all.iter()
-                .filter(|client| client.kind() == wanted)
-                .for_each(|client| lines.add(client));
-        }
-        4.. if args.is(2, "id") => {
-            for id in args.from(3) {
-                let id = number::parse_i64(id).ok_or(Failure::of("ERR Invalid client ID"))?;
-                if let Some(client) = u64::try_from(id).ok().and_then(|id| clients.get(id)) {
+    let databases = context.server.keyspace.databases();
+    let conditions = Conditions::parse(args, Purpose::List, databases)?;
+    let (now, own) = (context.store.now, context.session.client.id);
+    let mut lines = Lines::new(now);
+    match conditions.ids() {
+        // In the order in which they were given, each as often.
+        Some(ids) => {
+            for client in ids.iter().filter_map(|&id| clients.get(id)) {
+                if conditions.are_met_by(&client, now, own) {
                     lines.add(&client);
                     context.check_reply(lines.text.len())?;
                 }
             }
         }
-        _ => return Err(failure::SYNTAX),
+        None => {
+            let all = clients.all();
+            all.iter()
+                .filter(|client| conditions.are_met_by(client, now, own))
+                .for_each(|client| lines.add(client));
+        }
     }
     context.reply.verbatim("txt", lines.text.as_bytes());
     Ok(Next::Done)
@@ -92,9 +91,11 @@ impl Lines {
         let transaction = client.queued_bytes.load(Relaxed);
         let written = writeln!(
             self.text,
-            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} \
-             qbuf={held} qbuf-free={free} argv-mem=0 multi-mem={transaction} rbs=0 rbp=0 obl=0 oll={} omem={waiting} tot-mem={} \
-             events={} cmd={command} user={DEFAULT_USER} redir={} resp={} lib-name={} lib-ver={}",
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} ssub={} \
+             multi={} watch={} qbuf={held} qbuf-free={free} argv-mem=0 multi-mem={transaction} \
+             rbs=0 rbp=0 obl=0 oll={} omem={waiting} tot-mem={} events={} cmd={command} \
+             user={DEFAULT_USER} redir={} resp={} lib-name={} lib-ver={} \
+             io-thread={} tot-net-in={} tot-net-out={} tot-cmds={} capa={}",
             client.id,
             client.peer,
             client.local,
@@ -116,36 +117,13 @@ impl Lines {
             client.protocol.load(Relaxed),
             names.library,
             names.library_version,
+            client.worker,
+            client.received.load(Relaxed),
+            client.sent.load(Relaxed),
+            client.commands.load(Relaxed),
+            client.capabilities(),
         );
         written.expect("a String takes everything");
-    }
-}
-
-/// The field `flags`: a letter for each thing that is special about a connection, `N` if nothing is.
-fn letters(client: &Client) -> String {
-    let special = [
-        (client.has_status(status::MONITOR), 'O'),
-        (client.has_status(status::PUBSUB), 'P'),
-        (client.has_status(status::MULTI), 'x'),
-        (client.has_status(status::BLOCKED), 'b'),
-        (client.has_status(status::TRACKING), 't'),
-        (client.has_status(status::BROKEN_REDIRECT), 'R'),
-        (client.has_status(status::BROADCAST), 'B'),
-        (client.has_status(status::DIRTY), 'd'),
-        (client.has_status(status::CLOSING), 'c'),
-        (client.is_unix, 'U'),
-        (client.has_status(status::NO_EVICT), 'e'),
-        (client.has_status(status::NO_TOUCH), 'T'),
-    ];
-    let letters: String = special
-        .into_iter()
-        .filter(|&(holds, _)| holds)
-        .map(|(_, letter)| letter)
-        .collect();
-    if letters.is_empty() {
-        "N".into()
-    } else {
-        letters
     }
 }
 

@@ -2,12 +2,14 @@
 //!
 //! Here is the table. `handshake` has begin and end of a connection, `client` the table and the smaller
 //! subcommands of CLIENT, `listing` the lines of CLIENT LIST, `selection` the conditions of LIST and KILL,
+//! `conditions` their table,
 //! `tracking` CLIENT TRACKING and its relatives.
 //!
 //! The state of a session is in [`crate::command::session`], its part that is visible to other connections in
 //! [`crate::shared::clients`]. Subscriptions, transactions and tracking add their own state there.
 
 mod client;
+mod conditions;
 mod handshake;
 mod listing;
 mod selection;

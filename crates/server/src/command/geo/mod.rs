@@ -106,7 +106,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         complexity: "O(M log N) for M members that are asked for",
         args: &[
             Arg::key("key"),
-            Arg::of("member", ArgKind::String).multiple(),
+            Arg::of("member", ArgKind::String).optional().multiple(),
         ],
         handler: members::geopos,
         ..READS
@@ -135,7 +135,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         complexity: "O(M log N) for M members that are asked for",
         args: &[
             Arg::key("key"),
-            Arg::of("member", ArgKind::String).multiple(),
+            Arg::of("member", ArgKind::String).optional().multiple(),
         ],
         handler: members::geohash,
         ..READS

@@ -436,9 +436,16 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -6,
         since: "8.0.0",
         summary: "Sets the values of fields, and lets them expire (as in Redis 8.0)",
+        history: &[("9.0.0", "Takes `NX` and `XX`, as Valkey.")],
         complexity: "O(N) for N fields that are set",
         args: &[
             KEY,
+            Arg::one_of(
+                "key-condition",
+                &[Arg::word("nx", "NX"), Arg::word("xx", "XX")],
+            )
+            .since("9.0.0")
+            .optional(),
             Arg::one_of(
                 "condition",
                 &[Arg::word("fnx", "FNX"), Arg::word("fxx", "FXX")],

@@ -5,7 +5,7 @@ use keyspace::collection::kind::Fields;
 use keyspace::collection::run::Item;
 
 use super::super::items::cells::{cell, write_value};
-use super::super::{Args, Context, Failure, Handled, Next};
+use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::expiry::{NUMBER_NOT_POSITIVE, Scale, fields_from, set_expiry, time_of};
 use crate::config::Packed;
 use crate::observe::notify::Event;
@@ -125,15 +125,18 @@ enum Condition {
 
 /// The options of HSETEX, and the index of the first field.
 struct SetOptions {
+    /// Whether the key must be there, or missing.
+    is_there: Option<bool>,
     condition: Option<Condition>,
     expiry: Expiry,
     first: usize,
 }
 
-/// `HSETEX key [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds |
+/// `HSETEX key [NX | XX] [FNX | FXX] [EX seconds | PX milliseconds | EXAT unix-time-seconds |
 /// PXAT unix-time-milliseconds | KEEPTTL] FIELDS numfields field value [field value ...]`
 pub(super) fn hsetex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let SetOptions {
+        is_there,
         condition,
         expiry,
         first,
@@ -145,7 +148,8 @@ pub(super) fn hsetex(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let is_over = is_over(context, expiry);
     let mut shard = context.store.lock(key);
     let is_missing = shard.find_hash(key)?.is_none();
-    if is_missing && condition == Some(Condition::AllAre) {
+    let is_other = is_there.is_some_and(|is_there| is_there == is_missing);
+    if is_other || (is_missing && condition == Some(Condition::AllAre)) {
         context.reply.integer(0);
         return Ok(Next::Done);
     }
@@ -193,10 +197,12 @@ impl SetOptions {
     /// Reads the options up to the fields.
     fn parse(context: &Context<'_>, args: &Args<'_>) -> Result<SetOptions, Failure> {
         let (mut condition, mut expiry, mut at) = (None, Expiry::Unsaid, 2);
+        let mut is_there = None;
         while at < args.len() {
             if args.is(at, "FIELDS") {
                 let first = pairs_from(context, args, at)?;
                 return Ok(SetOptions {
+                    is_there,
                     condition,
                     expiry,
                     first,
@@ -216,6 +222,14 @@ impl SetOptions {
                     return Err(EXPIRY_TWICE);
                 }
                 expiry = Expiry::Keep;
+            } else if args.is(at, "NX") || args.is(at, "XX") {
+                let wanted = args.is(at, "XX");
+                if is_there
+                    .replace(wanted)
+                    .is_some_and(|other| other != wanted)
+                {
+                    return Err(failure::SYNTAX);
+                }
             } else if args.is(at, "FNX") || args.is(at, "FXX") {
                 let all = args.is(at, "FXX");
                 let word = if all {

@@ -91,6 +91,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
                 key_spec: Some(1),
                 ..Arg::key("sourcekey")
             }
+            .optional()
             .multiple(),
         ],
         handler: add::pfmerge,

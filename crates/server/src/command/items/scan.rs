@@ -18,18 +18,34 @@ use crate::store::Kept;
 pub(in crate::command) struct ScanOptions<'a> {
     pub(in crate::command) pattern: Option<&'a [u8]>,
     pub(in crate::command) count: usize,
-    with_values: bool,
+    pub(in crate::command) with_values: bool,
+}
+
+/// Of HSCAN: values are left out.
+pub(in crate::command) const NO_VALUES: &str = "NOVALUES";
+/// Of ZSCAN, as in Valkey: scores are left out.
+pub(in crate::command) const NO_SCORES: &str = "NOSCORES";
+
+/// Refusal of an argument that is no option of a scan.
+pub(in crate::command) fn not_an_option(word: &[u8]) -> Failure {
+    let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+    match () {
+        () if is(NO_VALUES) => Failure::of("ERR NOVALUES option can only be used in HSCAN"),
+        () if is(NO_SCORES) => Failure::of("ERR NOSCORES option can only be used in ZSCAN"),
+        () => failure::SYNTAX,
+    }
 }
 
 impl<'a> ScanOptions<'a> {
+    /// `without`: the word that leaves values out, if there are any.
     pub(in crate::command) fn parse(
         args: &Args<'a>,
-        has_values: bool,
+        without: Option<&str>,
     ) -> Result<ScanOptions<'a>, Failure> {
         let mut options = ScanOptions {
             pattern: None,
             count: cursor::COUNT,
-            with_values: has_values,
+            with_values: without.is_some(),
         };
         let mut at = 3;
         while at < args.len() {
@@ -41,11 +57,11 @@ impl<'a> ScanOptions<'a> {
                 // As with SCAN, `*` is the absence of a pattern.
                 options.pattern = Some(args.get(at + 1)).filter(|&pattern| pattern != b"*");
                 at += 2;
-            } else if has_values && args.is(at, "NOVALUES") {
+            } else if without.is_some_and(|word| args.is(at, word)) {
                 options.with_values = false;
                 at += 1;
             } else {
-                return Err(failure::SYNTAX);
+                return Err(not_an_option(args.get(at)));
             }
         }
         Ok(options)
@@ -140,7 +156,7 @@ pub(in crate::command) fn scan<K: Kept + Send>(
         write_page_head(&mut context.reply, 0, 0);
         return Ok(Next::Done);
     };
-    let options = ScanOptions::parse(args, K::FLAGS & PAIRS != 0)?;
+    let options = ScanOptions::parse(args, (K::FLAGS & PAIRS != 0).then_some(NO_VALUES))?;
     let has_cold = items.items().is_tree() && items.has_cold_leaves();
     let reply = &mut context.reply;
     let start = reply.position();

@@ -1,7 +1,7 @@
 //! DEBUG: subcommands for tests of clients and of this server, allowed by `enable-debug-command`.
 //!
-//! Of the many subcommands of Redis these apply here and are used by tests. Subcommands that crash the server
-//! are left out.
+//! Of the many subcommands of Redis these apply here and are used by tests; `debug_suites` has those that only
+//! suites of other servers need. Subcommands that crash the server are left out.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,6 +13,7 @@ use keyspace::{AnyItems, COLD_MIN_BYTES, Kind};
 use resp::number;
 use resp::reply::Protocol;
 
+use super::debug_suites as suites;
 use super::digest::Digest;
 use super::{Args, Context, Failure, Handled, Next, help};
 use crate::command::session::Session;
@@ -27,7 +28,8 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     match (args.len(), args.get(1).to_ascii_lowercase().as_slice()) {
         (3, b"sleep") => sleep(context, args.get(2)),
         (3, b"set-active-expire") => set_active_expire(context, args.get(2)),
-        (3, b"object") => return object(context, args),
+        (3, b"object") => return object(context, args, true),
+        (4, b"object") if args.is(3, "fast") => return object(context, args, false),
         (_, b"reload") => return reload(context, args),
         (2, b"loadaof") => return load_log(context, args),
         (2, b"digest") => return digest(context),
@@ -40,8 +42,20 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         (3, b"offload-all") => return offload_all(context, args.get(2)),
         (3, b"small-bytes") => return small_bytes(context, args),
         (3, b"protocol") => protocol(&mut context.reply, args.get(2))?,
+        (3..=5, b"populate") => return suites::populate(context, args),
+        (3 | 4, b"htstats") => return suites::table_figures(context, args),
+        (3 | 4, b"htstats-key") => return suites::key_table_figures(context, args),
+        (3, b"listpack") => return suites::form(context, args, "listpack", "Listpack"),
+        (3 | 4, b"quicklist") => return suites::form(context, args, "quicklist", "Quicklist"),
+        (3, b"sdslen") => return suites::lengths(context, args),
+        (2, b"stringmatch-test") => context
+            .reply
+            .simple("Patterns are matched without recursion: nothing to test"),
         (2, b"help") => print_help(context),
-        _ => return Err(Failure::wrong_subcommand("DEBUG", args.get(1))),
+        _ => {
+            return suites::accept(context, args)
+                .unwrap_or_else(|| Err(Failure::wrong_subcommand("DEBUG", args.get(1))));
+        }
     }
     Ok(Next::Done)
 }
@@ -135,13 +149,15 @@ fn load_log(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     })
 }
 
-fn object(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+/// `DEBUG OBJECT key [FAST]`: without the length, for which all of a collection is read, if it is fast.
+fn object(context: &mut Context<'_>, args: &Args<'_>, with_length: bool) -> Handled {
     let (key, now_s) = (args.key(2), context.store.now / 1000);
     let mut shard = context.store.lock(key);
     let entry = shard.find(key).ok_or(failure::NO_SUCH_KEY)?;
     let (name, idle_s) = (entry.encoding(), entry.idle_seconds());
     let (view, persistence) = (entry.as_ref(), &context.server.persistence);
     let len = match view.kind() {
+        _ if !with_length => 0,
         Kind::String => serialized_len(&persistence.bytes_now(view)?),
         kind if view.cold().is_some() => {
             let run = persistence.bytes_now(view)?;
@@ -153,8 +169,12 @@ fn object(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             persistence,
         )?,
     };
+    let length = match with_length {
+        true => format!(" serializedlength:{len}"),
+        false => String::new(),
+    };
     let text = format!(
-        "Value at:{:p} refcount:1 encoding:{name} serializedlength:{len} lru:{} lru_seconds_idle:{idle_s}",
+        "Value at:{:p} refcount:1 encoding:{name}{length} lru:{} lru_seconds_idle:{idle_s}",
         view.key().as_ptr(),
         (now_s - i64::from(idle_s)) & 0xff_ffff,
     );
@@ -386,47 +406,62 @@ fn protocol(reply: &mut Reply<'_>, kind: &[u8]) -> Result<(), Failure> {
 }
 
 fn print_help(context: &mut Context<'_>) {
-    help(
-        context,
-        "DEBUG",
-        &[
-            "DIGEST",
-            "    Return a digest of all keys and values.",
-            "DIGEST-VALUE <key> [<key> ...]",
-            "    Return a digest of the value of each key.",
-            #[cfg(any(debug_assertions, feature = "faults"))]
-            "DISK <none|volatile|writes|syncs|full|taken> [<seconds>]",
-            #[cfg(any(debug_assertions, feature = "faults"))]
-            "    Make trouble with the disk of the log: what is not synced goes with the process, writes or",
-            #[cfg(any(debug_assertions, feature = "faults"))]
-            "    syncs fail, or there is no space (but what files have taken), for so long. NONE ends it.",
-            "ERROR <text>",
-            "    Answer an error with this text.",
-            "LOADAOF",
-            "    Throw all data away and load it from the log.",
-            "LOG <message>",
-            "    Write a message to the server's log.",
-            "OFFLOAD <key>",
-            "    Let the value of a key leave memory if the log can have it. Return 1 if it is in the log alone.",
-            "OFFLOAD-ALL <0|1>",
-            "    Let the values of the keys that a command names leave memory before it runs (1), however short.",
-            "OBJECT <key>",
-            "    Show how a key and its value are held.",
-            "PROTOCOL <type>",
-            "    Answer a reply of a type: string, integer, double, bignum, null, array, set,",
-            "    map, attrib, push, verbatim, true or false.",
-            "RELOAD [NOSAVE] [NOFLUSH] [MERGE]",
-            "    Save all data, throw it away and load it again. NOSAVE loads the file that is there,",
-            "    NOFLUSH keeps the data, MERGE lets the file replace keys that are there.",
-            "SET-ACTIVE-EXPIRE <0|1>",
-            "    Stop (0) or go on with (1) removing expired keys that nobody asks for.",
-            "SLEEP <seconds>",
-            "    Stop the whole server for so long; a fraction is fine.",
-            "SMALL-BYTES <bytes>",
-            "    Let collections of more bytes than this, 64 to 4096, be trees; 4096 is the default.",
-        ],
-    );
+    let accepted =
+        suites::accepted_usages().flat_map(|usage| [usage, "    Accepted without effect."]);
+    let lines: Vec<&str> = HELP.iter().copied().chain(accepted).collect();
+    help(context, "DEBUG", &lines);
 }
+
+const HELP: &[&str] = &[
+    "DIGEST",
+    "    Return a digest of all keys and values.",
+    "DIGEST-VALUE <key> [<key> ...]",
+    "    Return a digest of the value of each key.",
+    #[cfg(any(debug_assertions, feature = "faults"))]
+    "DISK <none|volatile|writes|syncs|full|taken> [<seconds>]",
+    #[cfg(any(debug_assertions, feature = "faults"))]
+    "    Make trouble with the disk of the log: what is not synced goes with the process, writes or",
+    #[cfg(any(debug_assertions, feature = "faults"))]
+    "    syncs fail, or there is no space (but what files have taken), for so long. NONE ends it.",
+    "ERROR <text>",
+    "    Answer an error with this text.",
+    "LOADAOF",
+    "    Throw all data away and load it from the log.",
+    "LOG <message>",
+    "    Write a message to the server's log.",
+    "HTSTATS <db> [FULL]",
+    "    Return how many keys a database has, and how many of them expire.",
+    "HTSTATS-KEY <key> [FULL]",
+    "    Return how many items a collection has that Redis would hold in a hash table.",
+    "LISTPACK <key>",
+    "    Tell whether Redis would hold a value in a listpack. Nothing is printed.",
+    "OFFLOAD <key>",
+    "    Let the value of a key leave memory if the log can have it. Return 1 if it is in the log alone.",
+    "OFFLOAD-ALL <0|1>",
+    "    Let the values of the keys that a command names leave memory before it runs (1), however short.",
+    "OBJECT <key> [FAST]",
+    "    Show how a key and its value are held; FAST leaves the length in an RDB file out.",
+    "POPULATE <count> [<prefix>] [<size>]",
+    "    Set the keys <prefix>:0 and so on (default: key) that are not there to strings, of so many bytes.",
+    "PROTOCOL <type>",
+    "    Answer a reply of a type: string, integer, double, bignum, null, array, set,",
+    "    map, attrib, push, verbatim, true or false.",
+    "QUICKLIST <key> [<0|1>]",
+    "    Tell whether Redis would hold a list in a quicklist. Nothing is printed.",
+    "RELOAD [NOSAVE] [NOFLUSH] [MERGE]",
+    "    Save all data, throw it away and load it again. NOSAVE loads the file that is there,",
+    "    NOFLUSH keeps the data, MERGE lets the file replace keys that are there.",
+    "SDSLEN <key>",
+    "    Return the lengths of a key and of its value.",
+    "SET-ACTIVE-EXPIRE <0|1>",
+    "    Stop (0) or go on with (1) removing expired keys that nobody asks for.",
+    "SLEEP <seconds>",
+    "    Stop the whole server for so long; a fraction is fine.",
+    "SMALL-BYTES <bytes>",
+    "    Let collections of more bytes than this, 64 to 4096, be trees; 4096 is the default.",
+    "STRINGMATCH-TEST",
+    "    Answer that there is nothing to test: patterns are matched without recursion.",
+];
 
 #[cfg(test)]
 mod tests {

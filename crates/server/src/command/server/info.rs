@@ -15,9 +15,9 @@
 use std::collections::HashMap;
 use std::fmt::{Display, Write};
 
-use super::info_offload;
 use super::overview::Overview;
 use super::{Args, Context, Handled, Next, info_sections};
+use super::{info_clients, info_offload};
 
 /// One section.
 pub(super) struct Section {
@@ -49,9 +49,10 @@ impl Section {
 /// All sections, in the order in which they are shown.
 const SECTIONS: &[Section] = &[
     Section::new("Server", info_sections::server),
-    Section::new("Clients", info_sections::clients),
+    Section::new("Clients", info_clients::clients),
     Section::new("Memory", info_sections::memory),
     Section::new("Persistence", info_sections::persistence),
+    Section::new("Threads", info_clients::threads),
     Section::new("Stats", info_sections::stats),
     Section::new("Replication", info_sections::replication),
     Section::new("CPU", info_sections::cpu),

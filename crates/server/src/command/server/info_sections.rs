@@ -10,6 +10,7 @@ use std::time::Duration;
 use keyspace::Database;
 
 use super::info::{Report, human_bytes};
+use super::info_clients;
 use super::overview::Overview;
 use crate::command::{Command, table};
 use crate::config::{REDIS_VERSION, Setting, VERSION};
@@ -18,7 +19,6 @@ use crate::persistence::snapshot::Loading;
 use crate::persistence::{Phase, Warming};
 use crate::pubsub::NameKind;
 use crate::server::Server;
-use crate::shared::clients::status;
 
 pub(super) fn server(report: &mut Report, view: &Overview<'_>) {
     let server = view.server;
@@ -32,6 +32,7 @@ pub(super) fn server(report: &mut Report, view: &Overview<'_>) {
     report.field("server_name", "ferrite");
     report.field("ferrite_version", VERSION);
     report.field("redis_mode", server.mode());
+    report.field("server_mode", server.mode());
     report.field("os", sys::process::os_text());
     report.field("arch_bits", usize::BITS);
     report.field("monotonic_clock", "POSIX clock_gettime");
@@ -54,34 +55,7 @@ pub(super) fn server(report: &mut Report, view: &Overview<'_>) {
     let config_file = server.config_file.as_deref().unwrap_or("".as_ref());
     report.field("config_file", config_file.display());
     report.field("io_threads_active", u8::from(server.workers.len() > 1));
-}
-
-pub(super) fn clients(report: &mut Report, view: &Overview<'_>) {
-    let (mut connected, mut blocked, mut watching) = (0, 0, 0);
-    let (mut most_input, mut most_output) = (0, 0);
-    view.server.clients.for_each(|client| {
-        connected += 1;
-        blocked += u32::from(client.has_status(status::BLOCKED));
-        watching += u32::from(client.watched_keys() > 0);
-        let input = client.input_bytes.load(Relaxed) + client.input_free.load(Relaxed);
-        most_input = most_input.max(input);
-        most_output = most_output.max(client.output_bytes.load(Relaxed));
-    });
-    let most = view.server.settings.int(Setting::MaxClients);
-    report.field("connected_clients", connected);
-    report.zeroes(&["cluster_connections"]);
-    report.field("maxclients", most);
-    report.field("client_recent_max_input_buffer", most_input);
-    report.field("client_recent_max_output_buffer", most_output);
-    report.field("blocked_clients", blocked);
-    report.field("tracking_clients", view.server.observers.tracking.clients());
-    report.field("watching_clients", watching);
-    report.field(
-        "clients_in_timeout_table",
-        view.server.deadlines.load(Relaxed),
-    );
-    let watched = view.server.observers.watches.keys();
-    report.field("total_watched_keys", watched);
+    info_clients::listeners(report, &server.settings);
 }
 
 /// A part of a whole, in percent.
@@ -95,6 +69,8 @@ pub(super) fn memory(report: &mut Report, view: &Overview<'_>) {
     report.bytes("used_memory", figures.used);
     report.bytes("used_memory_rss", figures.resident);
     report.bytes("used_memory_peak", figures.peak);
+    let peak_s = view.server.totals.peak_memory_s.get();
+    report.field("used_memory_peak_time", peak_s);
     let peak_percent = percent(figures.used, figures.peak);
     report.field("used_memory_peak_perc", format_args!("{peak_percent:.2}%"));
     report.field("used_memory_overhead", figures.overhead());
@@ -108,6 +84,8 @@ pub(super) fn memory(report: &mut Report, view: &Overview<'_>) {
     report.field("allocator_allocated", figures.heap.allocated);
     report.field("allocator_active", figures.heap.active);
     report.field("allocator_resident", figures.heap.resident);
+    // Nothing is kept in that state (jemalloc's muzzy_decay_ms is 0).
+    report.zeroes(&["allocator_muzzy"]);
     report.bytes("total_system_memory", sys::process::total_memory_bytes());
     report.zeroes(&["used_memory_lua", "used_memory_vm_eval"]);
     report.field("used_memory_lua_human", human_bytes(0));
@@ -139,14 +117,21 @@ pub(super) fn memory(report: &mut Report, view: &Overview<'_>) {
     report.field("mem_fragmentation_bytes", figures.fragmentation_bytes());
     report.zeroes(&[
         "mem_not_counted_for_evict",
+        "mem_overhead_db_hashtable_rehashing",
         "mem_replication_backlog",
         "mem_total_replication_buffers",
+        "mem_replica_full_sync_buffer",
+        "mem_replicas_repl_buffer",
         "mem_clients_slaves",
     ]);
     report.field("mem_clients_normal", figures.buffers);
     report.field("mem_slow_log", figures.slow_log);
     report.field("mem_tracking_table", view.server.observers.tracking.bytes());
-    report.zeroes(&["mem_cluster_links"]);
+    report.zeroes(&[
+        "mem_cluster_links",
+        "mem_cluster_slot_import",
+        "mem_cluster_slot_export",
+    ]);
     report.field("mem_aof_buffer", figures.log);
     report.field("mem_allocator", sys::memory::ALLOCATOR);
     report.zeroes(&["active_defrag_running"]);
@@ -207,7 +192,11 @@ pub(super) fn persistence(report: &mut Report, view: &Overview<'_>) {
     let write_status = if is_refused { "err" } else { "ok" };
     report.field("aof_last_write_status", write_status);
     report.zeroes(&["aof_last_cow_size"]);
-    report.zeroes(&["module_fork_in_progress", "module_fork_last_cow_size"]);
+    report.zeroes(&[
+        "module_fork_in_progress",
+        "module_fork_last_cow_size",
+        "slot_migration_fork_in_progress",
+    ]);
     if let Some(status) = &status {
         log_fields(report, status);
         warming_progress(report, &persistence.warming);
@@ -287,7 +276,12 @@ pub(super) fn stats(report: &mut Report, view: &Overview<'_>) {
     );
     report.field("total_net_input_bytes", sum(|stats| &stats.input_bytes));
     report.field("total_net_output_bytes", sum(|stats| &stats.output_bytes));
-    report.zeroes(&["total_net_repl_input_bytes", "total_net_repl_output_bytes"]);
+    report.zeroes(&[
+        "total_net_repl_input_bytes",
+        "total_net_repl_output_bytes",
+        "total_net_cluster_slot_import_bytes",
+        "total_net_cluster_slot_export_bytes",
+    ]);
     let kilobytes = |per_second: &Counter| format!("{:.2}", per_second.get() as f64 / 1024.0);
     report.field(
         "instantaneous_input_kbps",
@@ -312,6 +306,8 @@ fn removals(report: &mut Report, view: &Overview<'_>) {
     let sum = |counter: fn(&WorkerStats) -> &Counter| server.sum(counter);
     report.field("expired_keys", server.expired_keys());
     report.field("expired_subkeys", server.expired_fields());
+    // The name of Valkey.
+    report.field("expired_fields", server.expired_fields());
     let overdue = overdue_percent(view);
     report.field("expired_stale_perc", format_args!("{overdue:.2}"));
     report.field(
@@ -321,6 +317,7 @@ fn removals(report: &mut Report, view: &Overview<'_>) {
     let expiry_ns = sys::clock::ticks_to_ns(sum(|stats| &stats.expiry_ticks));
     report.field("expire_cycle_cpu_milliseconds", expiry_ns / 1_000_000);
     report.field("evicted_keys", sum(|stats| &stats.evicted));
+    report.zeroes(&["evicted_scripts"]);
     report.field("evicted_clients", totals.evicted_clients.load(Relaxed));
     let (current_ms, total_ms) = server.memory.exceeded_ms();
     report.field("total_eviction_exceeded_time", total_ms);
@@ -362,13 +359,29 @@ fn uses(report: &mut Report, view: &Overview<'_>) {
     report.field("total_writes_processed", writes);
     report.field("io_threaded_reads_processed", by_threads(reads));
     report.field("io_threaded_writes_processed", by_threads(writes));
-    report.zeroes(&["reply_buffer_shrinks", "reply_buffer_expands"]);
+    report.zeroes(&[
+        "io_threaded_total_prefetch_batches",
+        "io_threaded_total_prefetch_entries",
+        "io_threaded_accept_processed",
+        "io_threaded_poll_processed",
+        "io_threaded_freed_objects",
+        "reply_buffer_shrinks",
+        "reply_buffer_expands",
+    ]);
 }
 
 /// Connections that were refused or closed by the server.
 fn disconnections(report: &mut Report, view: &Overview<'_>) {
     let (logins, totals) = (&view.server.logins, &view.server.totals);
     report.field("auth_failures", logins.failed.load(Relaxed));
+    report.field("acl_access_denied_auth", logins.failed.load(Relaxed));
+    report.zeroes(&[
+        "acl_access_denied_cmd",
+        "acl_access_denied_key",
+        "acl_access_denied_channel",
+        "acl_access_denied_db",
+        "acl_access_denied_tls_cert",
+    ]);
     report.field("auth_delayed", logins.delayed.load(Relaxed));
     report.field("auth_refused", logins.refused.load(Relaxed));
     report.field("auth_addresses", logins.addresses());
@@ -384,7 +397,7 @@ fn disconnections(report: &mut Report, view: &Overview<'_>) {
 
 pub(super) fn replication(report: &mut Report, view: &Overview<'_>) {
     report.field("role", "master");
-    report.zeroes(&["connected_slaves"]);
+    report.zeroes(&["connected_slaves", "replicas_waiting_psync"]);
     report.field("master_failover_state", "no-failover");
     report.field("master_replid", &view.server.replication_id);
     report.field("master_replid2", "0".repeat(40));
@@ -498,10 +511,10 @@ pub(super) fn keyspace(report: &mut Report, view: &Overview<'_>) {
             } else {
                 0
             };
-            // Redis 7.4 has it always; earlier ones don't know it.
+            // Redis 7.4 has it always; earlier ones don't know it. The second is the name of Valkey.
             let subexpiry = match database.expiring() {
                 0 => String::new(),
-                hashes => format!(",subexpiry={hashes}"),
+                hashes => format!(",subexpiry={hashes},keys_with_volatile_items={hashes}"),
             };
             report.line(format_args!(
                 "db{db}:keys={keys},expires={volatile},avg_ttl={ttl_ms}{subexpiry}"

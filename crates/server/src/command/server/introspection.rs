@@ -16,6 +16,12 @@ const NAMES: &[Arg] = &[Arg::of("command-name", ArgKind::String)
     .optional()
     .multiple()];
 
+/// A whole command, as an argument.
+const WHOLE_COMMAND: &[Arg] = &[
+    Arg::of("command", ArgKind::String),
+    Arg::of("arg", ArgKind::String).optional().multiple(),
+];
+
 /// Common part of the rows below.
 const ROW: Spec = Spec {
     flags: ALWAYS,
@@ -82,19 +88,21 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "getkeys",
         makes: Makes::Item,
-        arity: -4,
+        arity: -3,
         summary: "Finds the keys of a whole command",
         complexity: "O(N) where N is the number of arguments",
+        args: WHOLE_COMMAND,
         handler: get_keys,
         ..ROW
     },
     Spec {
         name: "getkeysandflags",
         makes: Makes::Item,
-        arity: -4,
+        arity: -3,
         since: "7.0.0",
         summary: "Finds the keys of a whole command, and what happens to each",
         complexity: "O(N) where N is the number of arguments",
+        args: WHOLE_COMMAND,
         handler: get_keys_and_flags,
         ..ROW
     },

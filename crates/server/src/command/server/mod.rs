@@ -11,11 +11,13 @@
 mod append_only;
 mod cluster;
 pub(super) mod debug;
+mod debug_suites;
 mod description;
 mod digest;
 mod documentation;
 mod hotkeys;
 pub(crate) mod info;
+mod info_clients;
 mod info_offload;
 pub(crate) mod info_sections;
 mod introspection;
@@ -246,9 +248,13 @@ pub(crate) const COMMANDS: &[Spec] = &[
             .optional(),
             Arg::word("now", "NOW").optional().since("7.0.0"),
             Arg::word("force", "FORCE").optional().since("7.0.0"),
+            Arg::word("safe", "SAFE").optional().since("9.0.0"),
             Arg::word("abort", "ABORT").optional().since("7.0.0"),
         ],
-        history: &[("7.0.0", "Takes `NOW`, `FORCE` and `ABORT`.")],
+        history: &[
+            ("7.0.0", "Takes `NOW`, `FORCE` and `ABORT`."),
+            ("9.0.0", "Takes `SAFE`, as Valkey."),
+        ],
         handler: process::shutdown,
         ..Spec::BASE
     },

@@ -6,7 +6,7 @@ use resp::reply::Writer;
 use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, Spec, flag, help};
 use crate::command::{deferred, failure};
 use crate::persistence::backup_directory;
-use crate::persistence::snapshot::{Busy, Kind, Outcome};
+use crate::persistence::snapshot::{Busy, Cancelled, Kind, Outcome};
 use crate::request::Pieces;
 
 const IN_PROGRESS: Failure = Failure::of("ERR Background save already in progress");
@@ -33,8 +33,18 @@ pub(super) const BGSAVE: Spec = Spec {
     flags: SAVES,
     group: Group::Server,
     summary: "Begins to write a snapshot of this moment",
-    args: &[Arg::word("schedule", "SCHEDULE").optional().since("3.2.2")],
-    history: &[("3.2.2", "Takes `SCHEDULE`.")],
+    args: &[Arg::one_of(
+        "operation",
+        &[
+            Arg::word("schedule", "SCHEDULE").since("3.2.2"),
+            Arg::word("cancel", "CANCEL").since("8.1.0"),
+        ],
+    )
+    .optional()],
+    history: &[
+        ("3.2.2", "Takes `SCHEDULE`."),
+        ("8.1.0", "Takes `CANCEL`, as Valkey."),
+    ],
     handler: background_save,
     ..Spec::BASE
 };
@@ -83,6 +93,9 @@ fn save(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 }
 
 fn background_save(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    if args.len() == 2 && args.is(1, "cancel") {
+        return cancel_save(context);
+    }
     // SCHEDULE is for a time when something else is in the way, of which there is nothing.
     if args.len() > 2 || (args.len() == 2 && !args.is(1, "schedule")) {
         return Err(failure::SYNTAX);
@@ -105,6 +118,21 @@ fn background_save(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         }
         Err(Busy) => Err(IN_PROGRESS),
     }
+}
+
+/// Ends the snapshot in progress, or drops one that is to begin: the file stays as it is.
+fn cancel_save(context: &mut Context<'_>) -> Handled {
+    let cancelled = match context.server.snapshots.cancel_background() {
+        Cancelled::Running => "Background saving cancelled",
+        Cancelled::Scheduled => "Scheduled background saving cancelled",
+        Cancelled::None => {
+            return Err(Failure::of(
+                "ERR Background saving is currently not in progress or scheduled",
+            ));
+        }
+    };
+    context.reply.simple(cancelled);
+    Ok(Next::Done)
 }
 
 /// The connection waits for the disk, as with SAVE.

@@ -64,6 +64,8 @@ struct End {
     no_save: bool,
     now: bool,
     force: bool,
+    /// Of Valkey: not while other nodes need this one, of which there is no such.
+    safe: bool,
     abort: bool,
 }
 
@@ -76,12 +78,13 @@ impl End {
                 () if args.is(at, "nosave") => &mut end.no_save,
                 () if args.is(at, "now") => &mut end.now,
                 () if args.is(at, "force") => &mut end.force,
+                () if args.is(at, "safe") => &mut end.safe,
                 () if args.is(at, "abort") => &mut end.abort,
                 () => return Err(failure::SYNTAX),
             };
             *option = true;
         }
-        let alone = !(end.save || end.no_save || end.now || end.force);
+        let alone = !(end.save || end.no_save || end.now || end.force || end.safe);
         if (end.save && end.no_save) || (end.abort && !alone) {
             return Err(failure::SYNTAX);
         }

@@ -396,7 +396,9 @@ pub(crate) const COMMANDS: &[Spec] = &[
                 .token("MATCH")
                 .optional(),
             Arg::of("count", ArgKind::Integer).token("COUNT").optional(),
+            Arg::word("noscores", "NOSCORES").since("9.1.0").optional(),
         ],
+        history: &[("9.1.0", "Takes `NOSCORES`, as Valkey.")],
         items: ItemsNeeded::By(random::leaves_of_zscan),
         handler: random::zscan,
         ..READS

@@ -11,7 +11,7 @@ use resp::reply::Writer;
 use super::super::items::cells::write_cell;
 use super::super::items::draw;
 use super::super::items::moment::{Look, leave_or_retry, look_on};
-use super::super::items::scan::{ScanOptions, matches, write_page_head};
+use super::super::items::scan::{NO_SCORES, ScanOptions, matches, write_page_head};
 use super::super::{Args, Context, Failure, Handled, Next, cursor, failure};
 
 const OUT_OF_RANGE: Failure = Failure::of("ERR value is out of range");
@@ -51,6 +51,7 @@ pub(super) fn leaves_of_zscan(args: &Args<'_>, tree: &Collection, walks: bool) -
 /// A call of ZSCAN.
 struct Scan {
     pattern: Option<Vec<u8>>,
+    with_scores: bool,
     step: ScanStep,
     /// Members and scores in the reply.
     found: usize,
@@ -68,14 +69,18 @@ impl Look<Scores> for Scan {
     fn step(&mut self, items: ItemsRef<'_, Scores>, writer: &mut Writer<'_>) -> bool {
         let Scan {
             pattern,
+            with_scores,
             step,
             found,
         } = self;
         step.step(items, &mut |item| {
             if matches(pattern.as_deref(), item.name) {
                 write_cell(writer, item.name);
-                writer.bulk(format_shortest(score_of(&item), &mut [0; DOUBLE_TEXT_LEN]));
-                *found += 2;
+                *found += 1;
+                if *with_scores {
+                    writer.bulk(format_shortest(score_of(&item), &mut [0; DOUBLE_TEXT_LEN]));
+                    *found += 1;
+                }
             }
         })
     }
@@ -89,7 +94,7 @@ impl Look<Scores> for Scan {
     }
 }
 
-/// `ZSCAN key cursor [MATCH pattern] [COUNT count]`
+/// `ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]`
 pub(super) fn zscan(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let (key, from) = (args.key(1), cursor::parse(args.get(2))?);
     let slice = context.slice();
@@ -99,9 +104,10 @@ pub(super) fn zscan(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         write_page_head(&mut context.reply, 0, 0);
         return Ok(Next::Done);
     };
-    let options = ScanOptions::parse(args, false)?;
+    let options = ScanOptions::parse(args, Some(NO_SCORES))?;
     let mut scan = Scan {
         pattern: options.pattern.map(<[u8]>::to_vec),
+        with_scores: options.with_values,
         step: set.begin_scan(from, options.count),
         found: 0,
     };

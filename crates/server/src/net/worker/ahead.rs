@@ -26,7 +26,7 @@ use crate::metrics::WorkerStats;
 use crate::net::connection::{Backlog, Connection, State};
 use crate::request::ReplyMode;
 use crate::server::Server;
-use crate::shared::clients::status;
+use crate::shared::clients::{self, status};
 
 impl Server {
     /// Bytes of unsent replies up to which a connection of a worker runs requests.
@@ -78,6 +78,7 @@ impl Worker {
                 self.stats.note_read(count);
                 let client = &connection.session.client;
                 client.last_active_ms.store(self.now, Relaxed);
+                clients::count(&client.received, count);
                 if connection.state == State::Closing {
                     // Nothing of it will run.
                     connection.ahead = None;

@@ -6,6 +6,7 @@ use super::{Worker, room};
 use crate::limits::{READ_BYTES, SCRATCH_BYTES};
 use crate::net::batch::{Lane, Source};
 use crate::net::connection::{Ahead, Connection, State};
+use crate::shared::clients;
 
 impl Worker {
     /// Reads input of a connection and makes a lane of it. Returns the bytes of scratch that it took.
@@ -25,11 +26,9 @@ impl Worker {
             match connection.receive(&mut self.poller, &mut self.scratch[used..until]) {
                 Ok(0) => self.end_of_input(token),
                 Ok(count) => {
-                    connection
-                        .session
-                        .client
-                        .last_active_ms
-                        .store(self.now, Relaxed);
+                    let client = &connection.session.client;
+                    client.last_active_ms.store(self.now, Relaxed);
+                    clients::count(&client.received, count);
                     self.stats.note_read(count);
                     self.batch.lanes.push(Lane::new(
                         token,
@@ -80,11 +79,9 @@ impl Worker {
         match Ahead::take_or_receive(ahead, &mut self.poller, socket, pending) {
             Ok(0) => self.end_of_input(token),
             Ok(count) => {
-                connection
-                    .session
-                    .client
-                    .last_active_ms
-                    .store(self.now, Relaxed);
+                let client = &connection.session.client;
+                client.last_active_ms.store(self.now, Relaxed);
+                clients::count(&client.received, count);
                 connection.note_input();
                 connection.note_memory(self.stats);
                 self.stats.note_read(count);

@@ -87,7 +87,7 @@ impl Worker {
         match connection.flush(&mut self.poller, most) {
             Ok(sent) => {
                 sent_now = sent;
-                self.stats.note_write(sent);
+                connection.note_sent(self.stats, sent);
                 if sent > 0 {
                     // A client that reads much output slowly is not idle.
                     connection
@@ -166,7 +166,7 @@ impl Worker {
         connection.backlog.push_bytes(bytes);
         if was_idle {
             match connection.flush(&mut self.poller, SEND_TURN_BYTES) {
-                Ok(sent) => self.stats.note_write(sent),
+                Ok(sent) => connection.note_sent(self.stats, sent),
                 Err(_) => return self.close(token),
             }
         }

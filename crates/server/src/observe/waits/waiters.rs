@@ -119,6 +119,12 @@ impl Waiters {
         !queues.is_empty()
     }
 
+    /// Number of keys with waiting connections.
+    pub(crate) fn keys(&self) -> usize {
+        let keys = |queues: &Mutex<Queues>| queues.lock().len();
+        self.shards.iter().map(keys).sum()
+    }
+
     /// Keys of a database with waiting connections.
     pub(crate) fn keys_in(&self, db: usize) -> Vec<Key> {
         let mut found = Vec::new();

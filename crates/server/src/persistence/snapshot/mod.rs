@@ -26,4 +26,4 @@ pub(crate) use load::{Duplicates, load_base};
 pub(crate) use reload::{Reload, ReloadError, reload};
 pub(crate) use save::{after_flush_all, save_alone};
 pub(crate) use saver::{is_there, load_at_start, run};
-pub(crate) use state::{Busy, Kind, Loading, Outcome, Snapshots};
+pub(crate) use state::{Busy, Cancelled, Kind, Loading, Outcome, Snapshots};

@@ -76,6 +76,14 @@ pub(crate) enum Outcome {
 /// Receives the result of a snapshot.
 pub(crate) type Ticket = Arc<OnceLock<Outcome>>;
 
+/// What [`Snapshots::cancel_background`] has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cancelled {
+    Running,
+    Scheduled,
+    None,
+}
+
 /// Another snapshot is under way.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Busy;
@@ -262,6 +270,21 @@ impl Snapshots {
         let state = self.state.lock();
         if state.running.is_some() {
             self.cancelled.store(true, Relaxed);
+        }
+    }
+
+    /// The same for BGSAVE: a snapshot that SAVE waits for goes on, and one that is scheduled is dropped.
+    pub(crate) fn cancel_background(&self) -> Cancelled {
+        let mut state = self.state.lock();
+        let is_running = state
+            .running
+            .is_some_and(|running| running.kind == Kind::Background);
+        if is_running && !self.cancelled.swap(true, Relaxed) {
+            return Cancelled::Running;
+        }
+        match std::mem::take(&mut state.scheduled) {
+            true => Cancelled::Scheduled,
+            false => Cancelled::None,
         }
     }
 

@@ -253,6 +253,8 @@ impl Shared {
         self.totals
             .peak_memory
             .set(self.memory.used().max(0) as u64);
+        let now_s = sys::clock::realtime_ms() / 1000;
+        self.totals.peak_memory_s.set(now_s as u64);
     }
 
     /// Updates the budget from the settings and the number of threads. `ring_bytes`: size of the log's ring.
@@ -297,6 +299,8 @@ impl Shared {
         memory.note_excess(used > limit);
         if used as u64 > self.totals.peak_memory.get() {
             self.totals.peak_memory.set(used as u64);
+            let now_s = sys::clock::realtime_ms() / 1000;
+            self.totals.peak_memory_s.set(now_s as u64);
         }
     }
 
