@@ -41,13 +41,6 @@ pub(super) const REASONS: &[(&[&str], &str)] = &[
         "SLOWLOG has the commands that took long; large requests and replies are not logged yet",
     ),
     (
-        &[
-            "argument geosearch BYPOLYGON",
-            "argument geosearchstore BYPOLYGON",
-        ],
-        "searches for places in a polygon are not here yet",
-    ),
-    (
         &["flag client|*", "flag select allow_busy"],
         "there are no scripts that keep the server busy; CLIENT REPLY works in a transaction as in Redis",
     ),

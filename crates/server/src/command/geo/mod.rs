@@ -12,6 +12,7 @@
 
 mod members;
 mod place;
+mod polygon;
 mod search;
 
 use super::spec::{Begin, Find};
@@ -56,6 +57,45 @@ const COUNT: Arg = Arg::block(
         Arg::word("any", "ANY").optional(),
     ],
 );
+
+/// A polygon, as in Valkey.
+const POLYGON: Arg = Arg::block(
+    "polygon",
+    &[
+        Arg::of("num-vertices", ArgKind::Integer).token("BYPOLYGON"),
+        Arg::block(
+            "vertices",
+            &[
+                Arg::of("longitude", ArgKind::Double),
+                Arg::of("latitude", ArgKind::Double),
+            ],
+        )
+        .multiple(),
+    ],
+)
+.since("9.0.0");
+
+const POLYGON_HISTORY: &[(&str, &str)] = &[
+    ("7.0.0", "Takes units in upper case."),
+    ("9.0.0", "Takes `BYPOLYGON`, as Valkey."),
+];
+
+/// The middle of a circle or a box.
+const FROM: Arg = Arg::one_of(
+    "from",
+    &[
+        Arg::of("member", ArgKind::String).token("FROMMEMBER"),
+        Arg::block(
+            "longitude_latitude",
+            &[
+                Arg::of("longitude", ArgKind::Double),
+                Arg::of("latitude", ArgKind::Double),
+            ],
+        )
+        .token("FROMLONLAT"),
+    ],
+)
+.optional();
 
 /// A row of the commands that read one key.
 const READS: Spec = Spec {
@@ -149,20 +189,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         complexity: "O(M + log N) for M members in the boxes around it",
         args: &[
             Arg::key("key"),
-            Arg::one_of(
-                "from",
-                &[
-                    Arg::of("member", ArgKind::String).token("FROMMEMBER"),
-                    Arg::block(
-                        "longitude_latitude",
-                        &[
-                            Arg::of("longitude", ArgKind::Double),
-                            Arg::of("latitude", ArgKind::Double),
-                        ],
-                    )
-                    .token("FROMLONLAT"),
-                ],
-            ),
+            FROM,
             Arg::one_of(
                 "by",
                 &[
@@ -178,6 +205,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
                             UNIT,
                         ],
                     ),
+                    POLYGON,
                 ],
             ),
             ORDER,
@@ -186,7 +214,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::word("withdist", "WITHDIST").optional(),
             Arg::word("withhash", "WITHHASH").optional(),
         ],
-        history: &[("7.0.0", "Takes units in upper case.")],
+        history: POLYGON_HISTORY,
         handler: search::geosearch,
         ..READS
     },
@@ -208,20 +236,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
                 key_spec: Some(1),
                 ..Arg::key("source")
             },
-            Arg::one_of(
-                "from",
-                &[
-                    Arg::of("member", ArgKind::String).token("FROMMEMBER"),
-                    Arg::block(
-                        "longitude_latitude",
-                        &[
-                            Arg::of("longitude", ArgKind::Double),
-                            Arg::of("latitude", ArgKind::Double),
-                        ],
-                    )
-                    .token("FROMLONLAT"),
-                ],
-            ),
+            FROM,
             Arg::one_of(
                 "by",
                 &[
@@ -237,13 +252,14 @@ pub(crate) const COMMANDS: &[Spec] = &[
                             UNIT,
                         ],
                     ),
+                    POLYGON,
                 ],
             ),
             ORDER,
             COUNT.optional(),
             Arg::word("storedist", "STOREDIST").optional(),
         ],
-        history: &[("7.0.0", "Takes units in upper case.")],
+        history: POLYGON_HISTORY,
         needs: |_, at| at > 1,
         handler: search::geosearchstore,
         ..READS

@@ -11,7 +11,7 @@ pub(super) const LONGITUDE_MAX: f64 = 180.0;
 pub(super) const LATITUDE_MAX: f64 = 85.05112878;
 /// The largest latitude of geohashes as others write them.
 const LATITUDE_90: f64 = 90.0;
-const EARTH_RADIUS_M: f64 = 6_372_797.560856;
+pub(super) const EARTH_RADIUS_M: f64 = 6_372_797.560856;
 /// Half of the earth's circumference in the projection by which cells are chosen.
 const MERCATOR_MAX_M: f64 = 20_037_726.37;
 const DIGITS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";

@@ -8,6 +8,7 @@ use super::super::items::cells::write_cell;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::members::{place, place_of, write_distance, write_place};
 use super::place::{Point, Shape};
+use super::polygon::Polygon;
 use super::unit;
 use crate::config::Packed;
 use crate::observe::notify::Event;
@@ -58,6 +59,8 @@ struct Search<'a> {
     /// The middle; of a missing key it may not be known.
     middle: Option<Point>,
     shape: Option<Shape>,
+    /// What of the shape is wanted, if it is there.
+    polygon: Polygon,
     /// Meters of the unit.
     unit_m: f64,
     with_distance: bool,
@@ -71,6 +74,15 @@ struct Search<'a> {
     stores_distance: bool,
     /// What a search lacks: an error, if nothing else is wrong.
     lacks: Option<String>,
+}
+
+/// What of a search was given: its middle as a member or as a place, its size as a radius or as two sides.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Given {
+    member: bool,
+    place: bool,
+    radius: bool,
+    sides: bool,
 }
 
 /// A number that is not negative.
@@ -88,6 +100,7 @@ impl<'a> Search<'a> {
         let mut search = Search {
             middle: None,
             shape: None,
+            polygon: Polygon::default(),
             unit_m: 1.0,
             with_distance: false,
             with_hash: false,
@@ -154,8 +167,7 @@ impl<'a> Search<'a> {
         mut at: usize,
         set: Option<&SortedSet<'_, '_>>,
     ) -> Result<(), Failure> {
-        let (mut from_member, mut from_place, mut by_radius, mut by_box) =
-            (false, false, false, false);
+        let mut given = Given::default();
         while at < args.len() {
             let left = args.len() - at - 1;
             if args.is(at, "WITHDIST") {
@@ -182,41 +194,70 @@ impl<'a> Search<'a> {
                 (self.target, self.stores_distance) = (Some(args.key(at)), true);
             } else if form == Form::SearchStore && args.is(at, "STOREDIST") {
                 self.stores_distance = true;
-            } else if form.is_search() && left >= 1 && !from_place && args.is(at, "FROMMEMBER") {
-                at += 1;
-                from_member = true;
-                if let Some(set) = set {
-                    self.middle = Some(place_of(set, args, at).ok_or(NO_MEMBER)?);
-                }
-            } else if form.is_search() && left >= 2 && !from_member && args.is(at, "FROMLONLAT") {
-                self.middle = Some(place(args, at + 1)?);
-                from_place = true;
-                at += 2;
-            } else if form.is_search() && left >= 2 && !by_box && args.is(at, "BYRADIUS") {
-                self.take_radius(args, at + 1)?;
-                by_radius = true;
-                at += 2;
-            } else if form.is_search() && left >= 3 && !by_radius && args.is(at, "BYBOX") {
-                self.take_box(args, at + 1)?;
-                by_box = true;
-                at += 3;
+            } else if form.is_search()
+                && let Some(more) = self.take_shape(args, at, set, &mut given)?
+            {
+                at += more;
             } else {
                 return Err(failure::SYNTAX);
             }
             at += 1;
         }
-        if form.is_search() {
+        if form.is_search() && !self.polygon.is_there() {
             let name = args.text(0);
-            if !from_member && !from_place {
+            if !given.member && !given.place {
                 let text = "exactly one of FROMMEMBER or FROMLONLAT can be specified for";
                 self.lacks.get_or_insert(format!("ERR {text} {name}"));
             }
-            if !by_radius && !by_box {
+            if !given.radius && !given.sides {
                 let text = "exactly one of BYRADIUS and BYBOX can be specified for";
                 self.lacks.get_or_insert(format!("ERR {text} {name}"));
             }
         }
         self.check(form)
+    }
+
+    /// Takes where a search looks, if an argument says that; and says how many arguments behind it do, too.
+    fn take_shape(
+        &mut self,
+        args: &Args<'a>,
+        at: usize,
+        set: Option<&SortedSet<'_, '_>>,
+        given: &mut Given,
+    ) -> Result<Option<usize>, Failure> {
+        let left = args.len() - at - 1;
+        if args.is(at, "BYPOLYGON") && *given == Given::default() {
+            let (polygon, more) = Polygon::parse(args, at)?;
+            let (middle, shape) = polygon.surroundings();
+            (self.middle, self.shape, self.polygon) = (Some(middle), Some(shape), polygon);
+            return Ok(Some(more));
+        }
+        if self.polygon.is_there() {
+            return Ok(None);
+        }
+        if left >= 1 && !given.place && args.is(at, "FROMMEMBER") {
+            given.member = true;
+            if let Some(set) = set {
+                self.middle = Some(place_of(set, args, at + 1).ok_or(NO_MEMBER)?);
+            }
+            return Ok(Some(1));
+        }
+        if left >= 2 && !given.member && args.is(at, "FROMLONLAT") {
+            self.middle = Some(place(args, at + 1)?);
+            given.place = true;
+            return Ok(Some(2));
+        }
+        if left >= 2 && !given.sides && args.is(at, "BYRADIUS") {
+            self.take_radius(args, at + 1)?;
+            given.radius = true;
+            return Ok(Some(2));
+        }
+        if left >= 3 && !given.radius && args.is(at, "BYBOX") {
+            self.take_box(args, at + 1)?;
+            given.sides = true;
+            return Ok(Some(3));
+        }
+        Ok(None)
     }
 
     /// Whether the options go together.
@@ -261,6 +302,9 @@ impl<'a> Search<'a> {
                     }
                     let score = score_of(&item);
                     let place = Point::of_score(score);
+                    if self.polygon.is_there() && !self.polygon.has(place) {
+                        return;
+                    }
                     if let Some(distance_m) = shape.distance_m(middle, place) {
                         let member = item.name.text(&mut Default::default()).to_vec();
                         found.push(Found {
@@ -381,7 +425,8 @@ fn answer(context: &mut Context<'_>, search: &Search<'_>, found: &[Found]) {
 }
 
 /// `GEOSEARCH key FROMMEMBER member | FROMLONLAT longitude latitude BYRADIUS radius unit | BYBOX width height
-/// unit [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
+/// unit [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`; in place of middle and size
+/// `BYPOLYGON corners longitude latitude [longitude latitude ...]`
 pub(super) fn geosearch(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     search(context, args, Form::Search)
 }

@@ -160,47 +160,56 @@ fn graph(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 }
 
 /// Columns and rows of a graph.
-const COLUMNS: usize = 72;
-const ROWS: u64 = 8;
+const COLUMNS: usize = 80;
+const ROWS: usize = 4;
+/// How the top of a column looks, from low to high, and what is below it.
+const TOPS: [char; 3] = ['_', 'o', '#'];
+const BELOW: char = '|';
 
-/// Draws the latest samples as columns, the oldest on the left; their ages stand below, to be read downwards.
+/// Draws the samples as columns between the lowest and the highest, the oldest first, in the form of Redis;
+/// their ages stand below, to be read downwards.
 fn draw(name: &str, event: &Event, now_s: i64) -> String {
-    let hidden = event.samples.len().saturating_sub(COLUMNS);
-    let samples: Vec<&Sample> = event.samples.iter().skip(hidden).collect();
+    let samples: Vec<&Sample> = event.samples.iter().collect();
     let times = samples.iter().map(|sample| sample.took_ms);
-    let (low, high) = (
-        times.clone().min().unwrap_or(0),
-        times.clone().max().unwrap_or(0),
-    );
+    let low = times.clone().min().unwrap_or(0);
+    let high = times.max().unwrap_or(0);
     let mut text = format!(
-        "{name}: {low} to {high} ms, worst ever {} ms\n\n",
-        event.worst_ms
+        "{name} - high {high} ms, low {low} ms (all time high {} ms)\n{}\n",
+        event.worst_ms,
+        "-".repeat(COLUMNS)
     );
-    for row in (0..ROWS).rev() {
-        // A column reaches a row when its time is above the row's foot.
-        let line: String = times
-            .clone()
-            .map(|took| if took * ROWS > high * row { '#' } else { ' ' })
-            .collect();
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text.push_str(&"-".repeat(samples.len()));
-    text.push('\n');
-    let ages: Vec<String> = samples
-        .iter()
-        .map(|sample| age(now_s - sample.at_s))
-        .collect();
-    let longest = ages.iter().map(String::len).max().unwrap_or(0);
-    for at in 0..longest {
-        let line: String = ages
-            .iter()
-            .map(|age| age.as_bytes().get(at).map_or(' ', |&byte| char::from(byte)))
-            .collect();
-        text.push_str(line.trim_end());
-        text.push('\n');
+    for (number, columns) in samples.chunks(COLUMNS).enumerate() {
+        if number > 0 {
+            text.push('\n');
+        }
+        draw_columns(columns, (low, high), now_s, &mut text);
     }
     text
+}
+
+fn draw_columns(samples: &[&Sample], (low, high): (u64, u64), now_s: i64, text: &mut String) {
+    let most = (ROWS * TOPS.len()) as u64;
+    let height = |sample: &&Sample| {
+        let height = (sample.took_ms - low) * most / (high - low).max(1);
+        height.min(most - 1) as usize
+    };
+    for foot in (0..ROWS).rev().map(|row| row * TOPS.len()) {
+        text.extend(samples.iter().map(|sample| match height(sample) {
+            height if height < foot => ' ',
+            height => TOPS.get(height - foot).copied().unwrap_or(BELOW),
+        }));
+        text.push('\n');
+    }
+    text.push_str(&" ".repeat(samples.len()));
+    text.push('\n');
+    let ages = samples.iter().map(|sample| age(now_s - sample.at_s));
+    let ages: Vec<String> = ages.collect();
+    let longest = ages.iter().map(String::len).max().unwrap_or(0);
+    for at in 0..longest {
+        let letter = |age: &String| age.as_bytes().get(at).map_or(' ', |&byte| char::from(byte));
+        text.extend(ages.iter().map(letter));
+        text.push('\n');
+    }
 }
 
 /// An age in the largest unit that it has at least one of.
@@ -429,11 +438,27 @@ mod tests {
         };
         let text = draw("command", &event, 60);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "command: 10 to 80 ms, worst ever 100 ms");
-        assert_eq!(lines[2], " #");
-        assert_eq!(lines[6], " ##");
-        assert_eq!(lines[9], "###");
-        assert_eq!(lines[10..], ["---", "111", "m0s", " s"]);
+        assert_eq!(
+            lines[0],
+            "command - high 80 ms, low 10 ms (all time high 100 ms)"
+        );
+        assert_eq!(lines[1], "-".repeat(80));
+        assert_eq!(lines[2..6], [" # ", " | ", " |#", "_||"]);
+        assert_eq!(lines[6..], ["   ", "111", "m0s", " s "]);
+    }
+
+    /// As Redis 8.2.3 draws these times.
+    #[test]
+    fn a_graph_is_that_of_redis() {
+        let took_ms = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
+        let event = Event {
+            samples: took_ms.map(|took_ms| Sample { at_s: 0, took_ms }).into(),
+            worst_ms: 100,
+        };
+        let text = draw("command", &event, 1);
+        let lines: Vec<&str> = text.lines().skip(2).take(4).collect();
+        let wanted = ["       _o#", "     _#|||", "   o#|||||", "_o#|||||||"];
+        assert_eq!(lines, wanted);
     }
 
     #[test]
