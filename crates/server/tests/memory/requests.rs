@@ -238,6 +238,36 @@ fn a_client_that_does_not_read_gets_what_fits() {
 }
 
 #[test]
+fn replies_of_threads_to_many_clients_have_to_fit() {
+    // Nothing makes room, and no client is closed.
+    let others = [
+        "--maxmemory-policy",
+        "noeviction",
+        "--maxmemory-clients",
+        "0",
+    ];
+    let mut limited = Limited::start_with(&[LIMITED, &others].concat());
+    limited.fill("SADD", "k", 120_000);
+    let mut clients: Vec<_> = (0..12).map(|_| limited.server.client()).collect();
+    for client in &mut clients {
+        let sent = client.send_bytes(&request(&["SUNION", "k", "k"]));
+        sent.expect("the server reads");
+    }
+    // No client reads meanwhile.
+    for _ in 0..150 {
+        std::thread::sleep(Duration::from_millis(20));
+        limited.check();
+    }
+    // A client that keeps much is closed when others need room.
+    let replies = clients.iter_mut().map(|client| client.read(PATIENCE));
+    let whole = replies
+        .filter(|reply| matches!(reply, Ok(Value::Array(_))))
+        .count();
+    assert!((1..12).contains(&whole), "{whole}");
+    limited.check();
+}
+
+#[test]
 fn payloads_do_not_unpack_to_more_than_fits() {
     let mut limited = Limited::start_with(&[]);
     limited.send(&request(&["SETRANGE", "s", "60000000", "x"]));
