@@ -47,8 +47,13 @@ pub(super) fn take_or_wait<'k>(
     locked: impl Iterator<Item = Key<'k>> + Clone,
 ) -> Handled {
     let (server, db, kind) = (context.server, context.store.db, asks.kind());
-    if let Asks::Elements(end, most) | Asks::Members(end, most) = asks
-        && let Some(next) = context.foresee_taken(keys.clone(), Taking::End(end, most))?
+    let taking = match asks {
+        Asks::Elements(end, most) => Some(Taking::Elements(end, most)),
+        Asks::Members(end, most) => Some(Taking::Scored(end, most)),
+        _ => None,
+    };
+    if let Some(taking) = taking
+        && let Some(next) = context.foresee_taken(keys.clone(), taking)?
     {
         return Ok(next);
     }

@@ -188,7 +188,8 @@ impl Context<'_> {
         let found = keys.find_map(|key| {
             let mut shard = self.store.lock(key);
             let entry = shard.find(key)?;
-            let tree = entry.tree().filter(|tree| {
+            let tree = entry.tree().filter(|tree| tree.kind() == taking.kind());
+            let tree = tree.filter(|tree| {
                 let most = Taking::bytes_of_all(tree);
                 self.server.memory.is_near_with(TAKEN_TIMES * most)
             });

@@ -1,5 +1,7 @@
 //! What a command takes out of a large collection, and how large its reply is.
 
+use std::ops::Range;
+
 use keyspace::collection::any::Collection;
 use keyspace::collection::cell::{Cell, DECIMAL_MAX};
 use keyspace::collection::tree::End;
@@ -16,16 +18,27 @@ fn beside_item(kind: Kind) -> usize {
 /// What a command takes.
 #[derive(Clone, Copy)]
 pub(crate) enum Taking {
-    /// So many items from an end.
-    End(End, u64),
-    /// So many by chance.
-    Any(u64),
+    /// So many elements from an end of a list.
+    Elements(End, u64),
+    /// So many members from an end of a sorted set.
+    Scored(End, u64),
+    /// So many members of a set by chance.
+    Drawn(u64),
 }
 
 impl Taking {
     pub(crate) fn count(self) -> u64 {
         match self {
-            Taking::End(_, count) | Taking::Any(count) => count,
+            Taking::Elements(_, count) | Taking::Scored(_, count) | Taking::Drawn(count) => count,
+        }
+    }
+
+    /// The kind of value that it takes items of: another one is an error of the command.
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Taking::Elements(..) => Kind::List,
+            Taking::Scored(..) => Kind::SortedSet,
+            Taking::Drawn(_) => Kind::Set,
         }
     }
 
@@ -39,14 +52,13 @@ impl Taking {
         let len = tree.count();
         let count = self.count().min(len);
         let beside = beside_item(tree.kind()) * count as usize;
-        match self {
-            _ if count == len => tree.bytes() + beside,
-            Taking::End(end, _) => match bytes_at_end(tree, (end, count)) {
-                Some(bytes) => bytes + beside,
-                None => share(tree, count) + beside,
-            },
-            Taking::Any(_) => share(tree, count) + beside,
-        }
+        let bytes = match self {
+            _ if count == len => None,
+            Taking::Elements(end, _) => bytes_of_elements(tree, ranks_at(end, count, len)),
+            Taking::Scored(end, _) => bytes_of_members(tree, ranks_at(end, count, len)),
+            Taking::Drawn(_) => None,
+        };
+        bytes.unwrap_or_else(|| share(tree, count)) + beside
     }
 }
 
@@ -55,32 +67,39 @@ fn share(tree: &Collection, count: u64) -> usize {
     (tree.bytes() as u128 * u128::from(count) / u128::from(tree.count().max(1))) as usize
 }
 
-/// Bytes of so many items at an end, if all of them are in memory.
-fn bytes_at_end(tree: &Collection, (end, count): (End, u64)) -> Option<usize> {
-    let from = match end {
-        End::Front => 0,
-        End::Back => tree.count() - count,
-    };
-    let mut bytes = 0;
-    if let Some(elements) = ListRef::of(tree) {
-        let is_there = elements.cold_between(from, from + count).is_empty();
-        return is_there.then(|| {
-            elements.visit(from, from + count, |element| {
-                bytes += bytes_of(element);
-                true
-            });
-            bytes
+/// The ranks of so many items at an end.
+fn ranks_at(end: End, count: u64, len: u64) -> Range<u64> {
+    match end {
+        End::Front => 0..count,
+        End::Back => len - count..len,
+    }
+}
+
+/// Bytes of the elements of some ranks, if all of them are in memory.
+fn bytes_of_elements(tree: &Collection, ranks: Range<u64>) -> Option<usize> {
+    let elements = ListRef::of(tree)?;
+    let is_there = elements.cold_between(ranks.start, ranks.end).is_empty();
+    is_there.then(|| {
+        let mut bytes = 0;
+        elements.visit(ranks.start, ranks.end, |element| {
+            bytes += bytes_of(element);
+            true
         });
-    }
-    let items = SortedRef::of(tree)?.items();
-    if !items.cold_between(from, from + count).is_empty() {
-        return None;
-    }
-    let mut rank = from;
-    while rank < from + count {
-        rank = items.items_behind(rank, from + count, |item| bytes += bytes_of(item.name));
-    }
-    Some(bytes)
+        bytes
+    })
+}
+
+/// Bytes of the members of some ranks, if all of them are in memory.
+fn bytes_of_members(tree: &Collection, ranks: Range<u64>) -> Option<usize> {
+    let members = SortedRef::of(tree)?.items();
+    let is_there = members.cold_between(ranks.start, ranks.end).is_empty();
+    is_there.then(|| {
+        let (mut rank, mut bytes) = (ranks.start, 0);
+        while rank < ranks.end {
+            rank = members.items_behind(rank, ranks.end, |item| bytes += bytes_of(item.name));
+        }
+        bytes
+    })
 }
 
 fn bytes_of(cell: Cell<'_>) -> usize {

@@ -54,35 +54,15 @@ const NOT_DB: Arg = number("not-db", "NOT-DB").since("9.0.0");
 const NOT_CAPA: Arg = text("not-capa", "NOT-CAPA").since("9.0.0");
 const NOT_IP: Arg = text("not-ip", "NOT-IP").since("9.0.0");
 
-pub(super) const LIST: &[Arg] = &[
-    TYPE,
-    ID,
-    USER,
-    ADDR,
-    LADDR,
-    SKIP_ME,
-    MAX_AGE,
-    NAME,
-    IDLE,
-    FLAGS,
-    LIB_NAME,
-    LIB_VER,
-    DB,
-    CAPA,
-    IP,
-    NOT_TYPE,
-    NOT_ID,
-    NOT_USER,
-    NOT_ADDR,
-    NOT_LADDR,
-    NOT_NAME,
-    NOT_FLAGS,
-    NOT_LIB_NAME,
-    NOT_LIB_VER,
-    NOT_DB,
-    NOT_CAPA,
-    NOT_IP,
-];
+pub(super) const LIST: &[Arg] = &LISTED;
+
+/// The conditions of CLIENT LIST: the type comes first there.
+const LISTED: [Arg; 27] = {
+    let mut conditions = CONDITIONS;
+    conditions[0] = TYPE;
+    conditions[1] = ID;
+    conditions
+};
 
 pub(super) const KILL: &[Arg] = &[Arg::one_of(
     "filter",
@@ -91,12 +71,12 @@ pub(super) const KILL: &[Arg] = &[Arg::one_of(
             deprecated_since: Some("2.8.12"),
             ..Arg::of("old-format", ArgKind::String)
         },
-        Arg::one_of("new-format", CONDITIONS).multiple(),
+        Arg::one_of("new-format", &CONDITIONS).multiple(),
     ],
 )];
 
-/// In the order of Valkey.
-const CONDITIONS: &[Arg] = &[
+/// The conditions of CLIENT KILL, in the order of Valkey.
+const CONDITIONS: [Arg; 27] = [
     ID,
     TYPE,
     USER,

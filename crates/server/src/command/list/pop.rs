@@ -6,7 +6,6 @@ use keyspace::collection::tree::End;
 use resp::reply::Writer;
 
 use super::super::items::cells::write_cell;
-
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::{leaves, parse_end, popped};
 use crate::config::Packed;
@@ -64,7 +63,7 @@ fn pop(context: &mut Context<'_>, args: &Args<'_>, end: End) -> Handled {
         _ => Some(count_of(args, 2)?),
     };
     let (key, packed) = (args.key(1), Packed::list(&context.server.settings));
-    if let Some(next) = context.foresee_taken([key], Taking::End(end, count.unwrap_or(1)))? {
+    if let Some(next) = context.foresee_taken([key], Taking::Elements(end, count.unwrap_or(1)))? {
         return Ok(next);
     }
     let mut shard = context.store.lock(key);
@@ -165,7 +164,7 @@ pub(super) fn lmpop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let Several { keys, end, most } = Several::parse(args, 1)?;
     let packed = Packed::list(&context.server.settings);
     let keys = keys.map(|at| args.key(at));
-    if let Some(next) = context.foresee_taken(keys.clone(), Taking::End(end, most))? {
+    if let Some(next) = context.foresee_taken(keys.clone(), Taking::Elements(end, most))? {
         return Ok(next);
     }
     let mut shards = context.store.lock_keys(keys.clone());

@@ -8,7 +8,7 @@ use crate::command::failure;
 use crate::config::parse_memory;
 use crate::limits::FORESEEN_BYTES;
 
-/// A subcommand that is accepted without effect, because nothing here is of the kind.
+/// A subcommand that is accepted without effect: it tunes or tests a part that this server does not have.
 struct Accepted {
     name: &'static str,
     /// Arguments behind the name, at least and at most.

@@ -5,7 +5,6 @@ use keyspace::SetRef;
 use keyspace::collection::kind::Members;
 
 use super::super::items::cells::write_cell;
-
 use super::super::items::{chance, draw};
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use crate::config::Packed;
@@ -45,7 +44,7 @@ pub(super) fn spop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     }
     let count = count_of(args)?;
     let (key, packed) = (args.key(1), Packed::set(&context.server.settings));
-    if let Some(next) = context.foresee_taken([key], Taking::Any(count.unwrap_or(1)))? {
+    if let Some(next) = context.foresee_taken([key], Taking::Drawn(count.unwrap_or(1)))? {
         return Ok(next);
     }
     let mut rng = context.chance();

@@ -9,7 +9,6 @@ use keyspace::collection::tree::End;
 use resp::reply::{Protocol, Writer};
 
 use super::super::items::cells::{write_cell, write_value};
-
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use crate::config::Packed;
 use crate::observe::notify::Event;
@@ -136,7 +135,7 @@ fn pop_of_one(context: &mut Context<'_>, args: &Args<'_>, end: End) -> Handled {
     }
     let count = count_of(args)?;
     let (key, packed) = (args.key(1), Packed::sorted_set(&context.server.settings));
-    if let Some(next) = context.foresee_taken([key], Taking::End(end, count.unwrap_or(1)))? {
+    if let Some(next) = context.foresee_taken([key], Taking::Scored(end, count.unwrap_or(1)))? {
         return Ok(next);
     }
     let mut shard = context.store.lock(key);
@@ -202,7 +201,7 @@ pub(super) fn zmpop(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let Choice { keys, end, most } = Choice::parse(args, 1)?;
     let packed = Packed::sorted_set(&context.server.settings);
     let keys = keys.map(|at| args.key(at));
-    if let Some(next) = context.foresee_taken(keys.clone(), Taking::End(end, most))? {
+    if let Some(next) = context.foresee_taken(keys.clone(), Taking::Scored(end, most))? {
         return Ok(next);
     }
     let mut shards = context.store.lock_keys(keys.clone());

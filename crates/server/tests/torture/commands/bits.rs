@@ -156,6 +156,27 @@ pub(super) fn bitfield(call: &mut Call<'_>) -> Expect {
     })
 }
 
+/// A byte of what BITOP makes of several sources.
+fn combined(operation: &[u8], sources: &[&[u8]], at: usize) -> u8 {
+    let byte = |source: &&[u8]| source.get(at).copied().unwrap_or(0);
+    let (first, others) = (byte(&sources[0]), sources[1..].iter().map(byte));
+    match operation {
+        b"AND" => others.fold(first, |one, two| one & two),
+        b"OR" => others.fold(first, |one, two| one | two),
+        b"XOR" => others.fold(first, |one, two| one ^ two),
+        b"NOT" => !first,
+        b"DIFF" => first & !others.fold(0, |one, two| one | two),
+        b"DIFF1" => !first & others.fold(0, |one, two| one | two),
+        b"ANDOR" => first & others.fold(0, |one, two| one | two),
+        _ => {
+            let (any, several) = others.fold((first, 0), |(any, several), other| {
+                (any | other, several | any & other)
+            });
+            any & !several
+        }
+    }
+}
+
 pub(super) fn bitop(call: &mut Call<'_>) -> Expect {
     let args = call.args;
     let sources: Vec<&[u8]> = args[2..]
@@ -167,24 +188,10 @@ pub(super) fn bitop(call: &mut Call<'_>) -> Expect {
         .map(|source| source.len())
         .max()
         .unwrap_or_default();
-    let mut result = sources[0].to_vec();
-    result.resize(len, 0);
-    let op: fn(u8, u8) -> u8 = match &args[0].to_ascii_uppercase()[..] {
-        b"AND" => |one, two| one & two,
-        b"OR" => |one, two| one | two,
-        b"XOR" => |one, two| one ^ two,
-        _ => {
-            result.iter_mut().for_each(|byte| *byte = !*byte);
-            |one, _| one
-        }
-    };
-    for source in &sources[1..] {
-        let (both, rest) = result.split_at_mut(source.len());
-        for (byte, &other) in both.iter_mut().zip(*source) {
-            *byte = op(*byte, other);
-        }
-        rest.iter_mut().for_each(|byte| *byte = op(*byte, 0));
-    }
+    let operation = args[0].to_ascii_uppercase();
+    let result: Vec<u8> = (0..len)
+        .map(|at| combined(&operation, &sources, at))
+        .collect();
     if len == 0 {
         call.remove(&args[1]);
     } else {

@@ -137,7 +137,8 @@ pub(crate) const COMMANDS: &[Row] = &[
 
     keys("setbit", 30, &["{v} {bit} {01}"], bits::setbit),
     keys("bitfield", 20, &["{v} {fields}"], bits::bitfield),
-    keys("bitop", 10, &["AND {v} {vs}", "OR {v} {vs}", "XOR {v} {vs}", "NOT {v} {v}"], bits::bitop),
+    keys("bitop", 10, &["AND {v} {vs}", "OR {v} {vs}", "XOR {v} {vs}", "NOT {v} {v}", "DIFF {v} {v} {vs}",
+        "DIFF1 {v} {v} {vs}", "ANDOR {v} {v} {vs}", "ONE {v} {vs}"], bits::bitop),
 
     keys("pfadd", 30, &["{y} {ye}", "{y} {yes}", "{y} {yes}", "{y} {yemany}", "{y}"], hyperloglogs::pfadd),
     keys("pfmerge", 6, &["{y} {y}", "{y} {y} {y}", "{y}"], hyperloglogs::pfmerge),
