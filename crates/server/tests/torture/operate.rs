@@ -122,12 +122,14 @@ impl Runner {
             let text = format!("{files} files of large values are there, {known} are known");
             return Err(Find::new("files", text));
         }
-        let rest = inspect::left_over(self.process.directory());
-        if rest.is_empty() {
-            Ok(())
-        } else {
-            Err(Find::new("files", format!("{rest:?} are left over")))
-        }
+        // A snapshot that `save` has begun meanwhile has a file, too.
+        let gone = self.until_within(FILES_GO_WITHIN, "", |runner| {
+            Ok(inspect::left_over(runner.process.directory()).is_empty())
+        });
+        gone.map_err(|_| {
+            let rest = inspect::left_over(self.process.directory());
+            Find::new("files", format!("{rest:?} are left over"))
+        })
     }
 
     /// Ends the log and begins it anew, beside what is on its way.
