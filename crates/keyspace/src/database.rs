@@ -51,6 +51,7 @@ impl<'a> Locked<'a> {
 }
 
 impl Drop for Locked<'_> {
+    #[inline]
     fn drop(&mut self) {
         if self.is_lent {
             return;
@@ -148,6 +149,7 @@ impl Database {
     }
 
     /// Locks a set of shards, in ascending order: no two callers can wait for each other.
+    #[inline]
     pub fn lock_set(&self, set: ShardSet, now: i64) -> Locked<'_> {
         if cfg!(break_locks) {
             return self.lend_set(set, now);

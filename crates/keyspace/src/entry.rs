@@ -279,6 +279,7 @@ impl Entry {
         self.class() + own
     }
 
+    #[inline]
     pub(crate) fn new(
         heap: &mut Heap,
         key: &[u8],

@@ -254,6 +254,7 @@ impl Keyspace {
     }
 
     /// Whether any key, or an item of one, ever had an expiry.
+    #[inline]
     pub fn has_volatile(&self) -> bool {
         self.shared.has_volatile.load(Ordering::Relaxed)
     }

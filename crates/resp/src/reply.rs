@@ -455,7 +455,7 @@ impl<'o> Bulks<'o> {
 }
 
 /// Copies bytes to as many: up to 32 by two copies of fixed size that overlap.
-#[inline]
+#[inline(always)]
 fn copy_short(to: &mut [u8], from: &[u8]) {
     fn ends<const N: usize>(to: &mut [u8], from: &[u8]) {
         if let (Some(start), Some(end)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) {

@@ -12,6 +12,7 @@ use std::time::Duration;
 /// Milliseconds since 1970-01-01 00:00 UTC. Can jump, in both directions, when the machine's time
 /// is set.
 #[must_use]
+#[inline]
 pub fn realtime_ms() -> i64 {
     let now = read(libc::CLOCK_REALTIME);
     now.tv_sec * 1_000 + now.tv_nsec / 1_000_000
@@ -34,6 +35,7 @@ pub fn monotonic_ns() -> u64 {
 
 /// Reads a clock. The clocks named above exist on every supported kernel, so a failure is not an
 /// error to handle.
+#[inline]
 fn read(clock: libc::clockid_t) -> libc::timespec {
     let mut now = libc::timespec {
         tv_sec: 0,

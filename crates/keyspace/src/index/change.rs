@@ -8,6 +8,7 @@ use crate::hash::Place;
 
 impl Index<'_> {
     /// Adds an entry whose key is not there.
+    #[inline]
     pub(crate) fn insert<F: Fn(Entry) -> Place>(
         &mut self,
         place: Place,

@@ -363,6 +363,7 @@ impl EntryMut<'_, '_> {
         entry.set_form(form);
     }
 
+    #[inline]
     pub(super) fn edit_tree<R>(&mut self, edit: impl FnOnce(&mut Collection) -> R) -> R {
         let entry = self.entry();
         self.guard.preserve(entry);

@@ -59,6 +59,7 @@ impl Lane {
 
     /// Makes the connection's own buffer one that can be shared, if it is large: a request in it may become a
     /// value as it is.
+    #[inline]
     pub(crate) fn share_buffer(&mut self, pending: &mut Vec<u8>) -> Option<LargeValue> {
         self.large = self.source == Source::Pending && pending.len() > INLINE_VALUE_MAX;
         self.large
@@ -82,6 +83,7 @@ impl Lane {
 
     /// Gives the connection its buffer back, without what has become a value; or what [`Lane::take_back`] has
     /// written in its place.
+    #[inline]
     pub(crate) fn keep_rest(
         &mut self,
         buffer: Option<LargeValue>,
@@ -188,6 +190,7 @@ impl Batch {
     }
 
     /// Fills the next window. Returns whether there was anything left to parse.
+    #[inline]
     pub(crate) fn parse_window(&mut self, around: &mut Parsing<'_>) -> bool {
         self.window_from = self.at;
         self.requests.clear();
@@ -216,6 +219,7 @@ impl Batch {
     }
 
     /// Parses one lane until the window is full (false) or the lane has no more (true).
+    #[inline]
     fn parse_lane(&mut self, around: &mut Parsing<'_>) -> bool {
         let number = self.at;
         let lane = &mut self.lanes[number];
@@ -308,6 +312,7 @@ impl Batch {
     }
 
     /// The second sweep: by now the buckets have arrived.
+    #[inline]
     fn prefetch_entries(&self, around: &mut Parsing<'_>) {
         let mut requests = &self.requests[..];
         while let Some(first) = requests.first() {

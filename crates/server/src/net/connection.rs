@@ -266,6 +266,7 @@ impl Connection {
     }
 
     /// Bytes of its buffers, and of what else the server keeps for it.
+    #[inline]
     pub(crate) fn buffer_bytes(&self) -> usize {
         let deferred = self.session.deferred.as_ref();
         self.session.client.kept.load(Relaxed)
@@ -302,6 +303,7 @@ impl Connection {
 
     /// Sends `output[from..until]` and its large values behind what is waiting already; what the socket
     /// doesn't take now waits. Returns the bytes sent.
+    #[inline]
     pub(crate) fn send(
         &mut self,
         poller: &mut Poller,

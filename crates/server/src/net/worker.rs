@@ -170,6 +170,8 @@ impl Worker {
     }
 
     /// Runs until the server shuts down.
+    // `scripts/instructions` finds the worker by this name.
+    #[inline(never)]
     pub(crate) fn run(mut self) {
         begin_worker(self.number);
         self.stats.thread.get_or_init(ThreadId::current);

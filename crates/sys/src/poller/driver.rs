@@ -156,6 +156,7 @@ impl Poller {
     ///
     /// # Errors
     /// The kernel's; none is known for an open poller.
+    #[inline]
     pub fn wait(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
         self.wait_for(events, timeout, false)
     }
@@ -167,10 +168,12 @@ impl Poller {
     ///
     /// # Errors
     /// As [`Poller::wait`].
+    #[inline]
     pub fn gather(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
         self.wait_for(events, timeout, true)
     }
 
+    #[inline]
     #[cfg_attr(not(target_os = "linux"), allow(unused_variables))]
     fn wait_for(
         &mut self,

@@ -80,6 +80,7 @@ impl Epoll {
     }
 
     /// Appends to `events`. A signal is an error here (`Interrupted`), which the caller forgives.
+    #[inline]
     pub(super) fn wait(
         &mut self,
         events: &mut Vec<Event>,
