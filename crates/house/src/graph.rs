@@ -1,4 +1,4 @@
-//! A directed graph, and the largest cycle in it.
+//! A directed graph, and the cycles in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,21 +38,23 @@ impl Graph {
             .flat_map(|(from, all)| all.iter().map(move |to| (from.as_str(), to.as_str())))
     }
 
-    /// The nodes of the largest set in which each can be reached from each; of several, the first by name.
-    /// One node: there is no cycle.
-    pub fn largest_cycle(&self) -> BTreeSet<String> {
+    /// The sets of two nodes or more in which each can be reached from each: the largest first, equal ones by
+    /// name.
+    pub fn cycles(&self) -> Vec<BTreeSet<String>> {
         let mut search = Search {
             graph: self,
             numbers: BTreeMap::new(),
             path: Vec::new(),
-            largest: BTreeSet::new(),
+            cycles: Vec::new(),
         };
         for node in self.nodes() {
             if !search.numbers.contains_key(node) {
                 search.visit(node);
             }
         }
-        search.largest
+        let mut cycles = search.cycles;
+        cycles.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        cycles
     }
 }
 
@@ -62,7 +64,7 @@ struct Search<'a> {
     /// In the order of the visits; none: the component of the node is complete.
     numbers: BTreeMap<&'a str, Option<usize>>,
     path: Vec<&'a str>,
-    largest: BTreeSet<String>,
+    cycles: Vec<BTreeSet<String>>,
 }
 
 impl<'a> Search<'a> {
@@ -85,10 +87,9 @@ impl<'a> Search<'a> {
             for &node in &component {
                 self.numbers.insert(node, None);
             }
-            let component: BTreeSet<_> = component.into_iter().map(str::to_owned).collect();
-            let is_first = component.len() == self.largest.len() && component < self.largest;
-            if component.len() > self.largest.len() || is_first {
-                self.largest = component;
+            if component.len() > 1 {
+                let component = component.into_iter().map(str::to_owned).collect();
+                self.cycles.push(component);
             }
         }
         lowest
@@ -99,25 +100,23 @@ impl<'a> Search<'a> {
 mod tests {
     use super::*;
 
-    fn largest(arrows: &[(&str, &str)]) -> Vec<String> {
+    fn cycles(arrows: &[(&str, &str)]) -> Vec<Vec<String>> {
         let mut graph = Graph::default();
         for (from, to) in arrows {
             graph.add(from, to);
         }
-        graph.largest_cycle().into_iter().collect()
+        let sorted = |cycle: BTreeSet<String>| cycle.into_iter().collect();
+        graph.cycles().into_iter().map(sorted).collect()
     }
 
     #[test]
     fn a_graph_without_cycles() {
-        assert_eq!(
-            largest(&[("a", "b"), ("a", "c"), ("b", "c"), ("c", "c")]).len(),
-            1
-        );
-        assert!(largest(&[]).is_empty());
+        assert!(cycles(&[("a", "b"), ("a", "c"), ("b", "c"), ("c", "c")]).is_empty());
+        assert!(cycles(&[]).is_empty());
     }
 
     #[test]
-    fn the_larger_of_two_cycles() {
+    fn the_larger_of_two_cycles_is_first() {
         let arrows = [
             ("a", "b"),
             ("b", "a"),
@@ -127,22 +126,22 @@ mod tests {
             ("e", "c"),
             ("e", "f"),
         ];
-        assert_eq!(largest(&arrows), ["c", "d", "e"]);
+        assert_eq!(cycles(&arrows), [vec!["c", "d", "e"], vec!["a", "b"]]);
     }
 
     #[test]
-    fn the_first_of_two_equal_cycles() {
+    fn equal_cycles_are_in_the_order_of_their_names() {
         assert_eq!(
-            largest(&[("c", "d"), ("d", "c"), ("b", "a"), ("a", "b"), ("a", "c")]),
-            ["a", "b"]
+            cycles(&[("c", "d"), ("d", "c"), ("b", "a"), ("a", "b"), ("a", "c")]),
+            [["a", "b"], ["c", "d"]]
         );
     }
 
     #[test]
     fn cycles_that_share_a_node_are_one() {
         assert_eq!(
-            largest(&[("a", "b"), ("b", "a"), ("a", "c"), ("c", "a")]),
-            ["a", "b", "c"]
+            cycles(&[("a", "b"), ("b", "a"), ("a", "c"), ("c", "a")]),
+            [["a", "b", "c"]]
         );
     }
 
@@ -173,8 +172,12 @@ mod tests {
                     .filter(|&b| a == b || (reach[a][b] && reach[b][a]))
                     .count()
             };
-            let expected = (0..4).map(size).max();
-            assert_eq!(Some(graph.largest_cycle().len()), expected, "{bits:b}");
+            let cycles = graph.cycles();
+            let largest = cycles.first().map_or(1, BTreeSet::len);
+            assert_eq!(Some(largest), (0..4).map(size).max(), "{bits:b}");
+            let expected = (0..4).filter(|&node| size(node) > 1).count();
+            let in_any: usize = cycles.iter().map(BTreeSet::len).sum();
+            assert_eq!(in_any, expected, "{bits:b}");
         }
     }
 }

@@ -2,8 +2,9 @@
 //! compares with those that are committed.
 //!
 //! [`tokens`] reads Rust source, [`cut`] leaves tests out of it, [`outline`] says what a file defines and
-//! names, [`tree`] follows the names to the files that define them, [`graph`] finds cycles, [`rooms`] says
-//! which way imports may run, [`measure`] makes numbers of all that, and [`ratchet`] compares them.
+//! names, [`tree`] follows the names to the files that define them, [`graph`] finds cycles, [`shapes`]
+//! finds code that hides something, [`rooms`] says which way imports may run, [`measure`] makes numbers of
+//! all that, and [`ratchet`] compares them.
 //! `tests/ratchet.rs` does it for this repository.
 //!
 //! It reads text, it does not compile: a method's call is found by its name, where one function of the crate
@@ -17,6 +18,7 @@ pub mod measure;
 pub mod outline;
 pub mod ratchet;
 pub mod rooms;
+pub mod shapes;
 pub mod tokens;
 pub mod tree;
 pub mod uses;

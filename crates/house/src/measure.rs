@@ -1,17 +1,20 @@
 //! The numbers of one crate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::cut::without_tests;
 use crate::graph::Graph;
 use crate::outline::outline;
+use crate::shapes::{riddle_words, silent_arms, tuple_parameters};
 use crate::tokens::tokens;
 use crate::tree::{Edge, Tree};
 
 /// Lines are at most this wide, in characters.
 const WIDEST_LINE: usize = 110;
-/// Files are at most this long.
+/// Files have at most so many lines; longer ones count by each line beyond.
 const LONGEST_FILE: usize = 600;
-/// Functions are at most this long, from `fn` to the brace that ends them.
+/// Functions have at most so many lines, from `fn` to the brace that ends them; longer ones count by each
+/// line beyond.
 const LONGEST_FUNCTION: usize = 80;
 
 /// A number that may not grow.
@@ -47,6 +50,9 @@ pub fn texts(name: &str, files: &BTreeMap<String, String>) -> Vec<Number> {
     let mut wide = BTreeMap::new();
     let mut long = BTreeMap::new();
     let mut functions: BTreeMap<String, Part> = BTreeMap::new();
+    let mut tuples = BTreeMap::new();
+    let mut silent = BTreeMap::new();
+    let mut riddles = BTreeMap::new();
     for (path, text) in files {
         let lines: Vec<_> = text
             .lines()
@@ -68,17 +74,21 @@ pub fn texts(name: &str, files: &BTreeMap<String, String>) -> Vec<Number> {
             long.insert(
                 path.clone(),
                 Part {
-                    count: 1,
+                    count: length - LONGEST_FILE,
                     hint: format!("{length} lines"),
                 },
             );
         }
-        for function in outline(&tokens(text)).functions {
+        let tokens = tokens(text);
+        add(&mut tuples, path, tuple_parameters(&tokens));
+        add(&mut silent, path, silent_arms(&tokens));
+        add(&mut riddles, path, riddle_words(text));
+        for function in outline(&tokens).functions {
             if function.lines > LONGEST_FUNCTION {
                 let part = functions
                     .entry(format!("{path} {}", function.name))
                     .or_default();
-                part.count += 1;
+                part.count += function.lines - LONGEST_FUNCTION;
                 part.hint = format!("line {}, {} lines", function.line, function.lines);
             }
         }
@@ -87,7 +97,32 @@ pub fn texts(name: &str, files: &BTreeMap<String, String>) -> Vec<Number> {
         Number::of(format!("{name}.wide_lines"), wide),
         Number::of(format!("{name}.long_files"), long),
         Number::of(format!("{name}.long_functions"), functions),
+        Number::of(format!("{name}.tuple_parameters"), tuples),
+        Number::of(format!("{name}.silent_arms_over_kinds"), silent),
+        Number::of(format!("{name}.riddle_words"), riddles),
     ]
+}
+
+/// Lines of code of a crate's product, without comments and without tests in the same files.
+pub fn product_lines(files: &BTreeMap<String, String>) -> usize {
+    let product = files.iter().filter(|(path, _)| path.starts_with("src/"));
+    let lines = product.map(|(_, text)| {
+        let tokens = without_tests(&tokens(text));
+        let lines: BTreeSet<_> = tokens.iter().map(|token| token.line).collect();
+        lines.len()
+    });
+    lines.sum()
+}
+
+/// Adds a file's part of a number, if there is any.
+fn add(parts: &mut BTreeMap<String, Part>, path: &str, lines: Vec<usize>) {
+    if !lines.is_empty() {
+        let part = Part {
+            count: lines.len(),
+            hint: list(&lines, "lines"),
+        };
+        parts.insert(path.to_owned(), part);
+    }
 }
 
 fn is_wide(line: &str) -> bool {
@@ -122,36 +157,29 @@ pub fn files(name: &str, tree: &Tree, edges: &[Edge]) -> Vec<Number> {
         .iter()
         .map(|edge| (edge.from.as_str(), edge.to.as_str(), edge))
         .collect();
+    let mut graph = Graph::default();
+    for node in tree.files() {
+        graph.add_node(node);
+    }
+    for (from, to, _) in &all {
+        graph.add(from, to);
+    }
+    let cycles = graph.cycles();
+    let largest = cycles.first().map_or(&[][..], std::slice::from_ref);
     vec![
-        cycle(format!("{name}.cycle_of_files"), tree.files(), &all),
+        cycle(format!("{name}.cycle_of_files"), largest, &all),
+        cycle(format!("{name}.files_in_cycles"), &cycles, &all),
         Number::of(format!("{name}.types_of_one_name"), types),
     ]
 }
 
-/// The largest cycle between nodes; its parts are the members, each with an arrow into the cycle and one out
-/// of it.
-fn cycle<'a>(
-    name: String,
-    nodes: impl Iterator<Item = &'a str>,
-    arrows: &[(&str, &str, &Edge)],
-) -> Number {
-    let mut graph = Graph::default();
-    for node in nodes {
-        graph.add_node(node);
-    }
-    for (from, to, _) in arrows {
-        graph.add(from, to);
-    }
-    let members = graph.largest_cycle();
-    let mut number = Number {
-        name,
-        value: members.len(),
-        parts: BTreeMap::new(),
-    };
-    if members.len() < 2 {
-        return number;
-    }
-    for member in &members {
+/// The files of cycles, each with an arrow into its cycle and one out of it.
+fn cycle(name: String, cycles: &[BTreeSet<String>], arrows: &[(&str, &str, &Edge)]) -> Number {
+    let mut parts = BTreeMap::new();
+    for (members, member) in cycles
+        .iter()
+        .flat_map(|cycle| cycle.iter().map(move |member| (cycle, member)))
+    {
         let inside =
             |from: &str, to: &str| from != to && members.contains(from) && members.contains(to);
         let out = arrows
@@ -165,7 +193,7 @@ fn cycle<'a>(
             .chain(out)
             .map(|(_, _, edge)| *edge)
             .collect();
-        number.parts.insert(
+        parts.insert(
             member.clone(),
             Part {
                 count: 1,
@@ -173,7 +201,7 @@ fn cycle<'a>(
             },
         );
     }
-    number
+    Number::of(name, parts)
 }
 
 fn show(edges: &[&Edge]) -> String {
@@ -192,8 +220,6 @@ fn show(edges: &[&Edge]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     fn value<'a>(numbers: &'a [Number], name: &str) -> &'a Number {
@@ -230,7 +256,21 @@ mod tests {
         );
         assert_eq!(parts("a.long_files"), ["long"]);
         assert_eq!(parts("a.long_functions"), ["functions f81"]);
-        assert!(numbers.iter().all(|number| number.value == 1));
+        let values: Vec<_> = numbers.iter().map(|number| number.value).collect();
+        assert_eq!(values, [1, 1, 1, 0, 0, 0]);
+    }
+
+    #[test]
+    fn lines_of_the_product() {
+        let files = [
+            (
+                "src/a.rs",
+                "// a\nfn f() {\n\n    g();\n}\n#[cfg(test)]\nmod tests {\n}\n",
+            ),
+            ("tests/b.rs", "fn g() {}\n"),
+        ];
+        let files = files.map(|(path, text)| (path.to_owned(), text.to_owned()));
+        assert_eq!(product_lines(&BTreeMap::from(files)), 3);
     }
 
     #[test]
@@ -260,6 +300,7 @@ mod tests {
         let expected = [
             // high/mod.rs -> low.rs -> high/deep.rs, and from there back by the method.
             ("a.cycle_of_files", 3),
+            ("a.files_in_cycles", 3),
             ("a.types_of_one_name", 1),
         ];
         assert_eq!(values, expected);

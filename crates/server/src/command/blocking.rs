@@ -3,19 +3,34 @@
 
 use keyspace::collection::Base;
 use keyspace::collection::any::Collection;
-use keyspace::{Key, Kind, ListRef};
+use keyspace::{Key, Kind};
 use resp::reply::Writer;
 
 use super::park::{Taken, Wait};
 use super::prepare::leaves::each_once;
-use super::{Context, Failure, Handled, Next, failure, list, sorted_set};
-use crate::config::{Packed, Settings};
+use super::{Context, Failure, Handled, Next, failure, table};
+use crate::config::Settings;
 use crate::observe::waits::{Asks, KeyWait};
 use crate::server::Server;
 use crate::store::{Shards, Store, Taking};
 
 /// How often a value is read back that others let leave memory again.
 const WARM_TRIES: usize = 3;
+
+/// What the commands that wait for values of a kind do with such a value. Their rows name it.
+pub(crate) struct Taker {
+    pub(crate) kind: Kind,
+    /// Whether leaves are cold of what is asked for.
+    pub(crate) lacks: fn(&mut Shards<'_>, Key<'_>, &Asks, &Settings) -> bool,
+    /// Does what is asked for.
+    pub(crate) give: Give,
+    /// The records of the leaves that are needed of a large value for what is asked for, and that are in the
+    /// log alone.
+    pub(crate) leaves: fn(&Collection, &Asks, &Settings) -> Vec<Base>,
+}
+
+/// Does what is asked for with a key that has a value of the right kind.
+type Give = fn(&mut Shards<'_>, Key<'_>, &Asks, &Settings, &mut Writer<'_>) -> Result<(), Failure>;
 
 /// The first of some keys that has a value of a kind, if no other connection waits for that.
 ///
@@ -61,14 +76,11 @@ pub(super) fn take_or_wait<'k>(
         let mut shards = context.store.lock_keys(locked.clone());
         if let Some(key) = ready(server, db, &mut shards, (keys.clone(), kind))? {
             let settings = &server.settings;
-            let lacks = match kind {
-                Kind::SortedSet => sorted_set::lacks(&mut shards, key, &asks),
-                _ => list::lacks(&mut shards, key, &asks, settings),
-            };
-            if lacks {
+            let taker = table().taker(kind);
+            if (taker.lacks)(&mut shards, key, &asks, settings) {
                 return Ok(Next::Retry);
             }
-            give(&mut shards, key, &asks, settings, &mut context.reply)?;
+            (taker.give)(&mut shards, key, &asks, settings, &mut context.reply)?;
             return Ok(Next::Done);
         }
         drop(shards);
@@ -95,20 +107,6 @@ pub(super) fn take_or_wait<'k>(
     }
 }
 
-/// Does what is asked for with a key that has a value of the right kind.
-fn give(
-    shards: &mut Shards<'_>,
-    key: Key<'_>,
-    asks: &Asks,
-    settings: &Settings,
-    writer: &mut Writer<'_>,
-) -> Result<(), Failure> {
-    match asks.kind() {
-        Kind::SortedSet => sorted_set::give(shards, key, asks, settings, writer),
-        _ => list::give(shards, key, asks, settings, writer),
-    }
-}
-
 /// Takes what a connection waits for in a key of a database.
 pub(super) fn take_for(
     store: &Store<'_>,
@@ -116,6 +114,7 @@ pub(super) fn take_for(
     (db, key): (usize, Key<'_>),
     wait: &KeyWait,
 ) -> Taken {
+    let taker = table().taker(wait.asks.kind());
     let to = match &wait.asks {
         Asks::Move(_, to) => &to[..],
         _ => key.bytes,
@@ -127,10 +126,10 @@ pub(super) fn take_for(
     let mut tries = 0;
     let mut shards = loop {
         let mut shards = store.lock_keys_in(db, [key, to].into_iter());
-        if kind_of(&mut shards, key) != Some(wait.asks.kind()) {
+        if kind_of(&mut shards, key) != Some(taker.kind) {
             return Taken::Nothing;
         }
-        let needed = |tree: &Collection| needed(tree, &wait.asks, &server.settings);
+        let needed = |tree: &Collection| (taker.leaves)(tree, &wait.asks, &server.settings);
         if ![key, to]
             .iter()
             .any(|&key| is_cold(&mut shards, key, needed))
@@ -156,18 +155,9 @@ pub(super) fn take_for(
     }
     let mut reply = Vec::new();
     let writer = &mut Writer::new(&mut reply, wait.protocol);
-    match give(&mut shards, key, &wait.asks, &server.settings, writer) {
+    match (taker.give)(&mut shards, key, &wait.asks, &server.settings, writer) {
         Ok(()) => Taken::Reply(reply),
         Err(failure) => Taken::Failed(failure),
-    }
-}
-
-/// The records of the leaves that are needed of a large collection for what is asked for, and that are in
-/// the log alone.
-fn needed(tree: &Collection, asks: &Asks, settings: &Settings) -> Vec<Base> {
-    match ListRef::of(tree) {
-        Some(elements) => list::of_asks(elements, asks, Packed::list(settings)),
-        None => tree.cold_records().collect(),
     }
 }
 

@@ -6,17 +6,20 @@
 
 pub(crate) mod bitmap;
 mod blocking;
+mod caller;
 pub(crate) mod cluster;
 pub(crate) mod combining;
 pub(crate) mod config;
 pub(crate) mod connection;
 mod cursor;
 pub(crate) mod deferred;
+pub(crate) mod families;
 pub(crate) mod geo;
 pub(crate) mod hash;
 pub(crate) mod hyperloglog;
 mod items;
 pub(crate) mod key;
+pub(crate) mod key_finder;
 pub(crate) mod list;
 pub(crate) mod multi_read;
 pub(crate) mod park;
@@ -25,6 +28,7 @@ pub(crate) mod pubsub;
 pub(crate) mod queue;
 pub(crate) mod received;
 pub(crate) mod room;
+mod row;
 pub(crate) mod run;
 pub(crate) mod server;
 pub(crate) mod session;
@@ -36,10 +40,12 @@ pub(crate) mod string;
 pub(crate) mod table;
 pub(crate) mod transaction;
 
+pub(crate) use caller::Caller;
 pub(crate) use queue::Spares;
+pub(crate) use row::{Command, Control, Reach, Routing};
 pub(crate) use session::Session;
 pub(crate) use spec::{Arg, ArgKind, Group, Handler, KeySpec, Makes, Spec, flag};
-pub(crate) use table::{Command, Control, Reach, Routing, Table, table};
+pub(crate) use table::{Table, table};
 
 use park::Parked;
 

@@ -3,6 +3,7 @@
 
 use keyspace::Kind;
 
+use super::blocking::Taker;
 use super::prepare::leaves::Collections;
 pub(crate) use super::prepare::leaves::ItemsNeeded;
 pub(crate) use super::room::Makes;
@@ -54,6 +55,8 @@ pub(crate) struct Spec {
     pub(crate) large: LargeUse,
     /// What it may make that takes memory, beyond what it brings.
     pub(crate) makes: Makes,
+    /// Of a command that waits for a value in a key: what is done with that value.
+    pub(crate) taker: Option<&'static Taker>,
     pub(crate) subcommands: &'static [Spec],
     pub(crate) handler: Handler,
 }
@@ -118,6 +121,7 @@ impl Spec {
         items: ItemsNeeded::All,
         large: LargeUse::NONE,
         makes: Makes::Unsaid,
+        taker: None,
         subcommands: &[],
         handler: super::container,
     };

@@ -5,10 +5,11 @@
 //! the bucket of every key is prefetched; when it is full, a second sweep prefetches the entries, and a third
 //! the items of large collections ([`super::ahead`]). Nothing here allocates once the vectors have grown.
 
-use keyspace::{INLINE_VALUE_MAX, LargeValue};
+use keyspace::{Database, INLINE_VALUE_MAX, Keyspace, LargeValue};
 use resp::reply::{Protocol, Writer};
 use resp::request::{Outcome, ProtocolError, Span, parse};
 
+use crate::command::Command;
 use crate::command::run::Request;
 use crate::limits::{BACKLOG_STOP_BYTES, OUTPUT_KEEP_BYTES, PREFETCH_KEYS, WINDOW};
 use crate::net::ahead::{FarCollections, Window};
@@ -219,7 +220,7 @@ impl Batch {
     }
 
     /// Parses one lane until the window is full (false) or the lane has no more (true).
-    #[inline]
+    #[inline(never)]
     fn parse_lane(&mut self, around: &mut Parsing<'_>) -> bool {
         let number = self.at;
         let lane = &mut self.lanes[number];
@@ -263,25 +264,13 @@ impl Batch {
                     let Some(name) = spans.first() else { continue };
                     let command = around.table.find(name.of(input));
                     let first_hash = self.hashes.len();
-                    if let Some(command) = command
-                        && command.first_key > 0
-                    {
-                        if spans.len() == 2 || command.last_key == command.first_key {
-                            // One key, where nearly all commands have it.
-                            if let Some(span) = spans.get(command.first_key as usize) {
-                                let hash = around.keyspace.hash(span.of(input));
-                                database.prefetch_bucket(hash);
-                                self.hashes.push(hash);
-                            }
-                        } else {
-                            for position in command.key_positions(spans.len()) {
-                                let hash = around.keyspace.hash(spans[position].of(input));
-                                if self.hashes.len() - first_hash < PREFETCH_KEYS {
-                                    database.prefetch_bucket(hash);
-                                }
-                                self.hashes.push(hash);
-                            }
-                        }
+                    if let Some(command) = command {
+                        let keys = Keys {
+                            command,
+                            spans,
+                            input,
+                        };
+                        keys.hash(&mut self.hashes, around.keyspace, database);
                     }
                     self.requests.push(Request {
                         lane: number,
@@ -332,6 +321,45 @@ impl Batch {
                     database.prefetch_entry(hash);
                 }
             }
+        }
+    }
+}
+
+/// The keys of a request, where a plain range of its arguments has them.
+struct Keys<'a> {
+    command: &'a Command,
+    spans: &'a [Span],
+    input: &'a [u8],
+}
+
+impl Keys<'_> {
+    /// Appends their hashes, and fetches the buckets of the first.
+    #[inline(always)]
+    fn hash(self, hashes: &mut Vec<u64>, keyspace: &Keyspace, database: &Database) {
+        let Keys {
+            command,
+            spans,
+            input,
+        } = self;
+        if command.first_key == 0 {
+            return;
+        }
+        if spans.len() == 2 || command.last_key == command.first_key {
+            // One key, where nearly all commands have it.
+            if let Some(span) = spans.get(command.first_key as usize) {
+                let hash = keyspace.hash(span.of(input));
+                database.prefetch_bucket(hash);
+                hashes.push(hash);
+            }
+            return;
+        }
+        let before = hashes.len();
+        for position in command.key_positions(spans.len()) {
+            let hash = keyspace.hash(spans[position].of(input));
+            if hashes.len() - before < PREFETCH_KEYS {
+                database.prefetch_bucket(hash);
+            }
+            hashes.push(hash);
         }
     }
 }

@@ -24,8 +24,8 @@ impl Worker {
     pub(crate) fn post(&mut self) {
         self.server.observers.tracking.broadcast(self.server);
         wake_noted(self.server);
-        self.listeners.collect(self.server);
-        if self.listeners.anybody_waits() {
+        self.caller.listeners.collect(self.server);
+        if self.caller.listeners.anybody_waits() {
             self.send_published();
         }
     }
@@ -45,7 +45,7 @@ impl Worker {
         let mut sends = 0;
         while self.send_next() {
             sends += 1;
-            if sends >= SENDS_PER_TURN && self.listeners.log_bytes() < FLUSH_BYTES {
+            if sends >= SENDS_PER_TURN && self.caller.listeners.log_bytes() < FLUSH_BYTES {
                 return;
             }
         }
@@ -54,12 +54,13 @@ impl Worker {
     /// Sends its part to the connection that waits longest. Returns whether there was one.
     fn send_next(&mut self) -> bool {
         let Worker {
-            listeners,
+            caller,
             connections,
             poller,
             stats,
             ..
         } = self;
+        let listeners = &mut caller.listeners;
         let Some(Due { token, log, parts }) = listeners.next_due() else {
             return false;
         };

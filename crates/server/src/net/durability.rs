@@ -17,7 +17,7 @@ impl Worker {
     /// Gets room in the log for what a window of requests may write. If there is none writes are refused.
     #[inline]
     pub(crate) fn prepare_journal(&mut self, requests: &[Request]) {
-        if let Some(journal) = &self.journal {
+        if let Some(journal) = &self.caller.journal {
             let bytes = |request: &Request| request.bytes as u64 + JOURNAL_REQUEST_BYTES;
             let bytes = requests.iter().map(bytes).sum();
             // While the gate refuses writes, only the gate decides: a worker without room does not continue
@@ -37,7 +37,7 @@ impl Worker {
             self.log = self.server.persistence.current();
             let held: Vec<u64> = self.held.iter().map(|&(_, token)| token).collect();
             self.end_journal();
-            self.journal = Persistence::journal(self.server, self.number);
+            self.caller.journal = Persistence::journal(self.server, self.number);
             for token in held {
                 self.write_more(token);
             }
@@ -49,7 +49,7 @@ impl Worker {
     /// anything.
     #[inline]
     pub(crate) fn commit(&mut self) -> Option<Lsn> {
-        self.journal.as_ref()?.commit()
+        self.caller.journal.as_ref()?.commit()
     }
 
     /// Keeps replies of a connection until everything below a position is durable: `waits_for`, or what the
@@ -58,7 +58,7 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(token) else {
             return;
         };
-        connection.queue(&self.output, from, until);
+        connection.queue(&self.caller.output, from, until);
         if let Some(lsn) = waits_for {
             connection.held = Some(lsn);
             self.held.push_back((lsn, token));
@@ -70,12 +70,14 @@ impl Worker {
     /// is left to the log thread, so that other connections have their turn.
     pub(crate) fn release_held(&mut self) {
         if !self.held.is_empty()
-            && let Some(journal) = &self.journal
+            && let Some(journal) = &self.caller.journal
         {
             journal.sync_here();
         }
         while let Some(&(lsn, _)) = self.held.front() {
-            let Some(journal) = &self.journal else { return };
+            let Some(journal) = &self.caller.journal else {
+                return;
+            };
             match journal.wake_when_durable(lsn) {
                 Ok(true) => self.release(),
                 Ok(false) => return,
@@ -102,7 +104,7 @@ impl Worker {
     /// Whether there is nothing to do for connections that wait for the disk. Then the log wakes the worker
     /// when there is: asked behind all that a turn does, because it answers the latest question alone.
     pub(crate) fn waits_for_disk(&self) -> bool {
-        match (self.disk_waits.first(), &self.journal) {
+        match (self.disk_waits.first(), &self.caller.journal) {
             (None, _) => true,
             // Replies that are held wait for the same disk, and have asked.
             (Some(&(lsn, _)), Some(journal)) if !self.held.is_empty() => journal.durable() < lsn,
@@ -116,7 +118,12 @@ impl Worker {
 
     /// Sends the replies of all connections that need not wait any longer.
     fn release(&mut self) {
-        let Some(durable) = self.journal.as_ref().map(|journal| journal.durable()) else {
+        let Some(durable) = self
+            .caller
+            .journal
+            .as_ref()
+            .map(|journal| journal.durable())
+        else {
             return;
         };
         let ready = self.held.partition_point(|&(lsn, _)| lsn <= durable);
@@ -144,6 +151,6 @@ impl Worker {
                 connection.held = None;
             }
         }
-        self.journal = None;
+        self.caller.journal = None;
     }
 }

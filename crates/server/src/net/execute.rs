@@ -15,9 +15,8 @@ use crate::net::connection::State;
 use crate::net::worker::Worker;
 use crate::observe::tracking;
 use crate::observe::waits::ready;
-use crate::request::{Args, Reply, ReplyMode};
+use crate::request::{Args, ReplyMode};
 use crate::shared::clients::{self, status};
-use crate::store::Store;
 
 impl Worker {
     /// Runs the parsed window.
@@ -51,41 +50,18 @@ impl Worker {
             return None;
         }
         if lane.output_from == lane.output_until {
-            lane.output_from = self.output.bytes.len();
+            lane.output_from = self.caller.output.bytes.len();
         }
         let buffer = lane.share_buffer(&mut connection.pending);
         let input = lane.input(buffer.as_ref(), &self.scratch, &connection.pending);
         let mut args = Args::of_input(input, buffer.as_ref(), &self.server.keyspace);
         let received = &mut connection.received;
         // Received value of the first request.
-        self.extras.received =
+        self.caller.extras.received =
             received.take_if(|_| lane.source == Source::Pending && !requests.is_empty());
-        let session = &mut connection.session;
-        let mut context = Context {
-            server: self.server,
-            store: Store {
-                db: session.db,
-                touch: !session.no_touch && self.server.memory.counts_reads(),
-                ..Store::new(
-                    self.server,
-                    &mut self.turn,
-                    self.stats,
-                    self.journal.as_ref(),
-                    &mut self.served,
-                    self.now,
-                )
-            },
-            reply: Reply::new(&mut self.output, session.protocol),
-            session,
-            listeners: &mut self.listeners,
-            command: self.table.any(),
-            worker: self.number,
-            spares: &mut self.spares,
-            fetch: &mut connection.fetch,
-            extras: &mut self.extras,
-            in_transaction: false,
-            replies_in_parts: false,
-        };
+        let mut context = self
+            .caller
+            .context(&mut connection.session, &mut connection.fetch);
         let window = Window {
             requests,
             spans: &self.batch.spans,
@@ -117,7 +93,7 @@ impl Worker {
             context.refuse_syntax(&error);
         }
         lane.keep_rest(buffer, rewritten, &mut connection.pending);
-        lane.output_until = self.output.bytes.len();
+        lane.output_until = self.caller.output.bytes.len();
         if connection.session.client.killed.load(Relaxed) {
             lane.output_from = lane.output_until;
         }
@@ -137,7 +113,7 @@ impl Worker {
         let client = &connection.session.client;
         connection.state = match (next, &connection.session.deferred) {
             (Next::Fetch, _) => {
-                let wanted = std::mem::take(&mut self.extras.wanted);
+                let wanted = std::mem::take(&mut self.caller.extras.wanted);
                 let fetch = &mut connection.fetch;
                 let poller = &mut self.poller;
                 self.reads.begin(self.server, poller, client, fetch, wanted);

@@ -31,28 +31,28 @@ impl Worker {
         let mut left = EXPIRE_TURN;
         let mut began = None;
         'all: for db in (0..databases).map(|number| (first_db + number) % databases) {
-            let Some(database) = self.server.keyspace.existing(&self.turn, db) else {
+            let Some(database) = self.server.keyspace.existing(&self.caller.turn, db) else {
                 continue;
             };
             for shard in (0..shards).map(|number| ShardId((first_shard + number) % shards)) {
                 let is_own = shard.0 % self.server.workers.len() == self.number;
                 let due = if is_own {
-                    self.now
+                    self.caller.now
                 } else {
-                    self.now - EXPIRE_HELP_MS
+                    self.caller.now - EXPIRE_HELP_MS
                 };
                 let next_due_ms = database.next_due_ms(shard);
                 if next_due_ms > due {
                     continue;
                 }
                 began.get_or_insert_with(sys::clock::ticks);
-                let lag_ms = self.now.saturating_sub(next_due_ms).max(0);
+                let lag_ms = self.caller.now.saturating_sub(next_due_ms).max(0);
                 self.stats.expiry_lag_ms.record(lag_ms as u64, 1);
                 let items = &mut self.expiring.items;
-                left = expire_shard(database, shard, self.now, left, items);
+                left = expire_shard(database, shard, self.caller.now, left, items);
                 if left == 0 {
                     // The rest in the next turn, which begins at once.
-                    self.next_expire = self.now;
+                    self.next_expire = self.caller.now;
                     self.expiring.at = (db, shard.0);
                     self.stats.expiry_cut_short.add(1);
                     break 'all;

@@ -148,11 +148,11 @@ impl Worker {
         // Also if the connection has gone: the value is likely to be of use, and there was room for it.
         let store = Store::new(
             self.server,
-            &mut self.turn,
+            &mut self.caller.turn,
             self.stats,
-            self.journal.as_ref(),
-            &mut self.served,
-            self.now,
+            self.caller.journal.as_ref(),
+            &mut self.caller.served,
+            self.caller.now,
         );
         let mut failure = None;
         let mut arrived = Vec::new();

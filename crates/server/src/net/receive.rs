@@ -38,7 +38,7 @@ impl Worker {
         let may = connection.state == State::Open
             && connection.upload.is_none()
             && connection.session.transaction.is_none()
-            && self.journal.is_some()
+            && self.caller.journal.is_some()
             && server.persistence.phase() != Phase::Ending;
         let Some(store) = server.persistence.blob_store().filter(|_| is_value && may) else {
             return;
@@ -58,7 +58,8 @@ impl Worker {
         // Nothing is parsed before the value is there.
         connection.need = usize::MAX;
         if !server.offload.is_large_expected() {
-            self.turn
+            self.caller
+                .turn
                 .exclusive(|alone| server.offload.expect_large(alone));
         }
     }
@@ -111,7 +112,7 @@ impl Worker {
         }
         self.stats.note_read(used);
         let client = &connection.session.client;
-        client.last_active_ms.store(self.now, Relaxed);
+        client.last_active_ms.store(self.caller.now, Relaxed);
         clients::count(&client.received, used);
         if let Some(error) = failed {
             self.read_failed(token, &error);

@@ -76,7 +76,7 @@ impl Worker {
             .session
             .client
             .last_active_ms
-            .store(self.now, Relaxed);
+            .store(self.caller.now, Relaxed);
         let (until_ms, durable) = (parked.wait.until_ms, parked.wait.durable);
         self.forget_wait(token, until_ms, durable);
         self.batch.add_pending(token);
@@ -85,7 +85,7 @@ impl Worker {
     /// Lets those go on whose time is up.
     pub(crate) fn end_waits(&mut self) {
         while let Some(&(until_ms, token)) = self.deadlines.0.first()
-            && until_ms <= self.now
+            && until_ms <= self.caller.now
         {
             self.forget_deadline(token, Some(until_ms));
             self.give_up(token);

@@ -79,17 +79,17 @@ impl Worker {
                 touch: !session.no_touch && server.memory.counts_reads(),
                 ..Store::new(
                     server,
-                    &mut self.turn,
+                    &mut self.caller.turn,
                     self.stats,
-                    self.journal.as_ref(),
-                    &mut self.served,
-                    self.now,
+                    self.caller.journal.as_ref(),
+                    &mut self.caller.served,
+                    self.caller.now,
                 )
             },
             args: deferred.request.args(0, &server.keyspace),
             protocol: session.protocol,
             server,
-            listeners: &mut self.listeners,
+            listeners: &mut self.caller.listeners,
             session,
         };
         let slice = Slice::begin_of(&*deferred.work);
@@ -136,7 +136,7 @@ impl Worker {
         if let Some(deferred) = &mut connection.session.deferred {
             if streams && unread > UNREAD_PART_BYTES {
                 deferred.parts = Parts::Unread;
-                deferred.unread_since = self.now;
+                deferred.unread_since = self.caller.now;
             } else {
                 self.waiting.add(token, deferred);
             }
@@ -154,7 +154,7 @@ impl Worker {
             return;
         };
         let waits = deferred.parts == Parts::Unread && deferred.work.pins();
-        if is_short && waits && self.now - deferred.unread_since > UNREAD_WORK_MS {
+        if is_short && waits && self.caller.now - deferred.unread_since > UNREAD_WORK_MS {
             log::warn!(
                 "closing client {}: it does not read a large reply, for which memory and the log are kept",
                 connection.session.client.id
@@ -197,7 +197,7 @@ impl Worker {
             let text = String::from_utf8_lossy(&failure.0);
             log::error!("a connection is closed, the rest of its reply is not there: {text}");
             self.stats.errors.add(1);
-            self.spares.give_back(request);
+            self.caller.spares.give_back(request);
             return self.close(token);
         }
         let pieces = answer.unwrap_or_else(|failure| {
@@ -212,7 +212,7 @@ impl Worker {
         let args = request.args(0, &self.server.keyspace);
         let mut timer = Timer::new(self.server, self.stats);
         timer.record_deferred(command, &args, &connection.session, ticks);
-        self.spares.give_back(request);
+        self.caller.spares.give_back(request);
         for chunk in pieces.into_iter() {
             connection.backlog.push_piece(chunk.into());
         }
@@ -221,7 +221,7 @@ impl Worker {
             .session
             .client
             .last_active_ms
-            .store(self.now, Relaxed);
+            .store(self.caller.now, Relaxed);
         if let Some(lsn) = waits_for {
             connection.held = Some(lsn);
             self.held.push_back((lsn, token));

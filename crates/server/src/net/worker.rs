@@ -42,9 +42,8 @@ use super::fetching::Reads;
 use super::turn_clock::TurnClock;
 use super::waits::Deadlines;
 use super::work::Waiting;
-use crate::command::queue::Spares;
 use crate::command::session::Session;
-use crate::command::{Extras, Table, table};
+use crate::command::{Caller, Table, table};
 use crate::config::Setting;
 use crate::limits::{
     CONNECTION_BYTES, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_BYTES, ROOM_RETRY_MS,
@@ -53,13 +52,10 @@ use crate::limits::{
 use crate::metrics::WorkerStats;
 use crate::observe::removals;
 use crate::observe::tracking::Sweep;
-use crate::persistence::journal::Journal;
-use crate::pubsub::{Listeners, begin_worker};
-use crate::request::Output;
+use crate::pubsub::begin_worker;
 use crate::server::Server;
 use crate::shared::Message;
 use crate::shared::clients::{Client, status};
-use crate::values::cold::Served;
 use bulk::Bulk;
 
 /// The longest a worker sleeps, which is how often it looks after itself at least.
@@ -72,17 +68,12 @@ const WAKER: u64 = u64::MAX;
 pub(crate) struct Worker {
     pub(crate) server: &'static Server,
     pub(crate) number: usize,
-    pub(crate) turn: Turn<'static>,
+    pub(crate) caller: Caller,
     pub(crate) stats: &'static WorkerStats,
     pub(crate) table: &'static Table,
-    /// The time of this turn (Unix, ms).
-    pub(crate) now: i64,
     pub(crate) connections: Connections,
     pub(crate) batch: Batch,
-    pub(crate) output: Output,
     pub(crate) limits: Limits,
-    /// The connections that may be told something they did not ask for.
-    pub(crate) listeners: Listeners,
     pub(crate) poller: Poller,
     pub(crate) scratch: Box<[u8]>,
     /// When the time is up of connections that wait for what they asked for.
@@ -99,21 +90,13 @@ pub(crate) struct Worker {
     pub(crate) bulk: Bulk,
     /// Connections that have something to run which was read before.
     pub(crate) ready: Vec<u64>,
-    /// Transactions that ended, for those that begin.
-    pub(crate) spares: Spares,
-    /// State that few requests need.
-    pub(crate) extras: Extras,
-    /// Values that the running command gets though their entries are cold.
-    pub(crate) served: Served,
     next_cron: i64,
     pub(crate) next_expire: i64,
     next_pack: i64,
     /// How many of its shards the last round of packing has passed.
     packed: usize,
     pub(crate) expiring: Expiring,
-    /// The way into the log; none without a log, and until it is loaded.
-    pub(crate) journal: Option<Journal>,
-    /// Which log that is, as [`crate::persistence::Persistence::current`] says.
+    /// Which log the caller's journal leads into, as [`crate::persistence::Persistence::current`] says.
     pub(crate) log: u64,
     /// How far it has got with removing what connections that have ended had read.
     pub(crate) sweep: Sweep,
@@ -135,15 +118,12 @@ impl Worker {
         Ok(Worker {
             server,
             number,
-            turn: server.keyspace.turns().register(),
+            caller: Caller::new(server, number, &handle.stats),
             stats: &handle.stats,
             table: table(),
-            now: sys::clock::realtime_ms(),
             connections: Connections::default(),
             batch: Batch::default(),
-            output: Output::default(),
             limits: Limits::default(),
-            listeners: Listeners::new(number),
             poller,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             deadlines: Deadlines::default(),
@@ -153,15 +133,11 @@ impl Worker {
             waiting: Waiting::default(),
             bulk: Bulk::default(),
             ready: Vec::new(),
-            spares: Spares::default(),
-            extras: Extras::default(),
-            served: Served::default(),
             next_cron: 0,
             next_expire: 0,
             next_pack: 0,
             packed: 0,
             expiring: Expiring::default(),
-            journal: None,
             log: 0,
             sweep: Sweep::default(),
             reads: Reads::default(),
@@ -203,7 +179,7 @@ impl Worker {
     }
 
     fn timeout(&self) -> Duration {
-        if self.listeners.anybody_waits()
+        if self.caller.listeners.anybody_waits()
             || self.waiting.is_busy()
             || !self.ready.is_empty()
             || removals::any()
@@ -220,12 +196,12 @@ impl Worker {
             until = until.min(deadline);
         }
         if !self.paused.is_empty() {
-            if let Some((end, _)) = self.server.pause.until(self.now) {
+            if let Some((end, _)) = self.server.pause.until(self.caller.now) {
                 until = until.min(end + 1);
             } else {
                 // A connection that is held back may wait for room, even if only its own need makes
                 // memory short.
-                until = until.min(self.now + ROOM_RETRY_MS);
+                until = until.min(self.caller.now + ROOM_RETRY_MS);
             }
         }
         Duration::from_millis((until - sys::clock::realtime_ms()).clamp(0, LONGEST_WAIT_MS) as u64)
@@ -233,14 +209,14 @@ impl Worker {
 
     /// Everything between two waits.
     fn turn(&mut self, events: &[Event]) {
-        self.turn.enter();
+        self.caller.turn.enter();
         if self.server.is_shutting_down() {
             // The last snapshot was written while this worker was kept out: nothing may change any more.
-            self.turn.leave();
+            self.caller.turn.leave();
             return;
         }
         self.follow_log();
-        self.now = sys::clock::realtime_ms();
+        self.caller.now = sys::clock::realtime_ms();
         self.stats.turns.add(1);
         self.limits.max_bulk_len = self.server.settings.int(Setting::ProtoMaxBulkLen) as usize;
         let mut used = 0;
@@ -276,10 +252,10 @@ impl Worker {
         self.post();
         self.bound_clients();
         self.server.end_making_room(self.number);
-        if let Some(journal) = &self.journal {
+        if let Some(journal) = &self.caller.journal {
             journal.nudge();
         }
-        self.turn.leave();
+        self.caller.turn.leave();
     }
 
     /// Runs the requests of all lanes and sends their replies.
@@ -290,7 +266,7 @@ impl Worker {
         while self.parse() {
             self.execute();
             self.post_early();
-            if self.output.bytes.len() > FLUSH_BYTES || self.output.large.len() > 64 {
+            if self.caller.output.bytes.len() > FLUSH_BYTES || self.caller.output.large.len() > 64 {
                 self.reply();
             }
         }
@@ -300,8 +276,8 @@ impl Worker {
         }
         self.batch.lanes.clear();
         self.batch.at = 0;
-        if self.output.bytes.capacity() > OUTPUT_KEEP_BYTES {
-            self.output.bytes = Vec::new();
+        if self.caller.output.bytes.capacity() > OUTPUT_KEEP_BYTES {
+            self.caller.output.bytes = Vec::new();
         }
     }
 
@@ -311,7 +287,7 @@ impl Worker {
             batch,
             connections,
             scratch,
-            turn,
+            caller,
             server,
             table,
             limits,
@@ -326,7 +302,7 @@ impl Worker {
             table,
             server,
             keyspace: &server.keyspace,
-            turn,
+            turn: &caller.turn,
         });
         if self.batch.requests.len() >= REQUESTS_MIN {
             self.prefetch_items();
@@ -346,7 +322,7 @@ impl Worker {
             table: self.table,
             server: self.server,
             keyspace: &self.server.keyspace,
-            turn: &self.turn,
+            turn: &self.caller.turn,
         });
     }
 
@@ -372,7 +348,7 @@ impl Worker {
                 is_left = true;
                 continue;
             }
-            match connection.send(&mut self.poller, &self.output, from, until) {
+            match connection.send(&mut self.poller, &self.caller.output, from, until) {
                 Ok(sent) => {
                     connection.note_sent(self.stats, sent);
                     if !connection.backlog.is_empty() {
@@ -383,8 +359,8 @@ impl Worker {
                 Err(_) => self.close(token),
             }
         }
-        self.output.bytes.clear();
-        self.output.large.clear();
+        self.caller.output.bytes.clear();
+        self.caller.output.large.clear();
         if is_left {
             // It was not known that the output would not be sent.
             self.bound_clients();
@@ -437,7 +413,7 @@ impl Worker {
     /// messages.
     fn resume_paused(&mut self) {
         if self.paused.is_empty()
-            || self.server.pause.until(self.now).is_some()
+            || self.server.pause.until(self.caller.now).is_some()
             || self.server.crowd.any()
         {
             return;
@@ -453,7 +429,7 @@ impl Worker {
                 .session
                 .client
                 .last_active_ms
-                .store(self.now, Relaxed);
+                .store(self.caller.now, Relaxed);
             self.batch.add_pending(token);
         }
         self.run_group();
@@ -513,11 +489,11 @@ impl Worker {
 
     /// Sends what can be sent and ends all connections.
     fn end(&mut self) {
-        self.turn.enter();
+        self.caller.turn.enter();
         self.take_messages();
         self.take_reads();
         self.run_group();
-        self.turn.leave();
+        self.caller.turn.leave();
         self.end_journal();
         for token in self.connections.tokens() {
             if let Some(connection) = self.connections.get_mut(token) {

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use ferrite_log::{Error, Log, Recovery};
 
+use super::durable::Durable;
+use super::options::{directory, log_options};
+use super::start::{Imports, load};
+use super::state::{Persistence, Phase};
 use super::switch::alone_with_log;
-use super::{Imports, Persistence, Phase, directory, load, log_options};
 use crate::limits::{AGAIN_PATIENCE, AGAIN_RETRY};
 use crate::observe::Alone;
-use crate::persistence::Durable;
 use crate::shared::gate::Closed;
 
 /// Reason why the data was not loaded.

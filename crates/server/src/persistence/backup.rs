@@ -6,7 +6,8 @@ use std::path::{Component, Path, PathBuf};
 
 use ferrite_log::Backup;
 
-use super::{Persistence, redis_files};
+use super::redis_files;
+use super::state::Persistence;
 use crate::config::{Setting, Settings};
 
 /// Longest name of a backup, bytes; a limit of file systems.

@@ -12,7 +12,9 @@ use super::warming::give_back;
 use crate::limits::{
     BEGIN_BUCKETS, BRING_BACK_SWEEP, BRING_LEAVES, READ_LOOKS, READ_NAP, WARMING_LOOK,
 };
-use crate::persistence::{Durable, Sought, instance_key};
+use crate::persistence::durable::Durable;
+use crate::persistence::instances::instance_key;
+use crate::persistence::reading::Sought;
 use crate::request::Failure;
 
 const LOST: &str = "a value is not where the log is said to have it";

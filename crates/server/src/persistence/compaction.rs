@@ -10,7 +10,7 @@ use keyspace::{Database, EntryMut, Guard, Key, Turn};
 use parking_lot::Mutex;
 
 use super::sizes::Sizes;
-use crate::persistence::Durable;
+use crate::persistence::durable::Durable;
 use crate::persistence::instances::{Owner, mark_dead, write_leaf};
 use crate::persistence::journal::{Replaced, address_of, stored, tag_of, with_value};
 

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::snapshot::Snapshots;
-use super::{Persistence, Phase};
+use super::state::{Persistence, Phase};
 use crate::config::{SavePoint, Setting};
 use crate::limits::JOURNAL_VALUE_BYTES;
 use crate::observe::Observed;

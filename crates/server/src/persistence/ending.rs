@@ -5,8 +5,8 @@
 
 use keyspace::Exclusive;
 
-use super::Phase;
-use crate::persistence::Durable;
+use super::state::Phase;
+use crate::persistence::durable::Durable;
 use crate::persistence::snapshot::save_alone;
 
 /// Options of a stop.

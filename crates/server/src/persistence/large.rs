@@ -5,10 +5,10 @@ use ferrite_log::DbId;
 use keyspace::collection::Base;
 use keyspace::collection::log::ledger::Ledger as _;
 
-use super::Persistence;
 use super::replay::Loader;
+use super::state::Persistence;
 use super::tree_replay::Claim;
-use crate::persistence::Durable;
+use crate::persistence::durable::Durable;
 
 /// Trees with parts in the spill file, and their keys.
 pub(super) struct Large {

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::config::Setting;
-use crate::persistence::Durable;
+use crate::persistence::durable::Durable;
 
 /// A smaller limit is probably in the wrong unit.
 const SMALLEST: u64 = 1 << 20;

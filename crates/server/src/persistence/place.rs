@@ -5,9 +5,10 @@ use std::fs;
 
 use ferrite_log::{Lsn, Recovery};
 
-use super::{directory, redis_files};
+use super::options::directory;
+use super::redis_files;
 use crate::config::Setting;
-use crate::persistence::Durable;
+use crate::persistence::durable::Durable;
 use crate::persistence::snapshot;
 
 /// Logs where data is and what was found there, with the log if there is one.

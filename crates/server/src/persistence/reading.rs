@@ -12,8 +12,8 @@ use keyspace::collection::Base;
 use keyspace::{ColdValue, EntryRef, LargeValue, LogAddress, Stored};
 use parking_lot::RwLock;
 
-use super::Persistence;
 use super::instances::{instance_key, leaf_share};
+use super::state::Persistence;
 use crate::limits::{READ_LOOKS, READ_NAP};
 use crate::request::Failure;
 

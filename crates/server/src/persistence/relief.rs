@@ -14,7 +14,7 @@ use super::instances::is_written;
 use super::switch::{ensure, log_some};
 use crate::config::Setting;
 use crate::limits::{PACK_SHARE, RELIEF_PASSES, RELIEF_SHARE};
-use crate::persistence::Durable;
+use crate::persistence::durable::Durable;
 use crate::persistence::journal::address_of;
 
 /// Makes room during a load.

@@ -23,8 +23,8 @@ use keyspace::{COLD_MIN_BYTES, EntryMut, Guard, Key, New, Offloading, Turn};
 use parking_lot::Mutex;
 
 use super::amendments::{Amendments, Part, What};
-use super::directory;
 use super::large::Large;
+use super::options::directory;
 use super::sizes;
 use super::spill::Spill;
 use super::tile_store::{ReplayMemory, ReplayStore};
@@ -32,7 +32,7 @@ use super::tree_replay::{Claim, TreeReplay, message, waiting_bytes};
 use super::warming;
 use crate::config::Setting;
 use crate::limits::{BARREN_SKIPS, PACK_SHARE, PATCH_MIN_BYTES, REPLAY_FETCHES};
-use crate::persistence::Durable;
+use crate::persistence::durable::Durable;
 use crate::persistence::journal::{address_of, is_expiring, stored, type_of};
 
 use trees::Unfilled;

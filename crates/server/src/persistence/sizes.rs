@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::Turn;
 
-use super::directory;
+use super::options::directory;
 use crate::limits::{SIZES_CHANGE_SHARE, SIZES_MIN_KEYS};
-use crate::persistence::Durable;
+use crate::persistence::durable::Durable;
 
 /// Least bytes of a key in the log.
 const KEY_BYTES: u64 = 24;

@@ -19,30 +19,17 @@ use std::time::{Duration, Instant};
 use ferrite_log::{Appender, DbId, Error, Log, Rebind, Refusal};
 use keyspace::{Exclusive, Guard, Key, ShardId};
 
-use super::{Persistence, bring_back, directory, log_options, redis_files};
+use super::options::{directory, log_options};
+use super::state::{Persistence, Phase};
+use super::{bring_back, redis_files};
 use crate::config::Setting;
 use crate::limits::{
     ARRIVING_LOOK, ARRIVING_PATIENCE, BEGIN_BUCKETS, BEGIN_BYTES, BEGIN_RETRY_MS,
     BETWEEN_TURNS_LOOK, BRING_BACK_LOOKS,
 };
-use crate::persistence::Durable;
+use crate::persistence::durable::Durable;
 use crate::persistence::journal::{stored, tag_of, with_value};
 use crate::shared::gate::Closed;
-
-/// Phase of the log as a whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// The log is on or off.
-    #[default]
-    Settled,
-    /// Existing data is written to it.
-    Beginning,
-    /// It is being closed, and its addresses are cleared.
-    Ending,
-}
-
-/// Error of a switch while another one is in progress.
-const UNDER_WAY: &str = "the log is still being begun or ended, try again later";
 
 /// File that exists while the log is incomplete.
 pub(super) fn mark_of(directory: &Path) -> PathBuf {
@@ -249,24 +236,6 @@ impl Persistence {
         let log = self.log.read();
         let appender = log.as_ref().and_then(|log| log.appender(None));
         appender.ok_or_else(|| "the log has been closed".to_owned())
-    }
-
-    /// Phase of the log.
-    pub(crate) fn phase(&self) -> Phase {
-        *self.phase.lock()
-    }
-
-    pub(super) fn enter_phase(&self, next: Phase) -> Result<(), String> {
-        let mut phase = self.phase.lock();
-        if *phase != Phase::Settled {
-            return Err(UNDER_WAY.into());
-        }
-        *phase = next;
-        Ok(())
-    }
-
-    pub(super) fn settle(&self) {
-        *self.phase.lock() = Phase::Settled;
     }
 }
 

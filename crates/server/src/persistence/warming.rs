@@ -15,7 +15,7 @@ use keyspace::{Key, Turn};
 
 use crate::config::Setting;
 use crate::limits::{BACKGROUND_NICE, WARMING_SHARE, WORK_US};
-use crate::persistence::Durable;
+use crate::persistence::durable::Durable;
 use crate::persistence::journal::stored;
 use crate::shared::throttle::Throttle;
 

@@ -14,7 +14,7 @@ use sys::signal::{Signal, Signals};
 
 use crate::cluster::{self, Cluster};
 use crate::command::config::raise_max_clients;
-use crate::command::table;
+use crate::command::{families, table};
 use crate::config::logging;
 use crate::config::{self, Setting, Settings, Startup, VERSION, addresses};
 use crate::limits::{
@@ -265,6 +265,7 @@ fn build(
 
 /// The lowest floor.
 fn shared(settings: Settings, config_file: Option<PathBuf>) -> std::io::Result<Shared> {
+    families::install();
     let workers = settings.workers();
     let shards = match settings.int(Setting::Shards) as usize {
         0 => default_shards(workers, settings.int(Setting::MaxMemory) as usize),

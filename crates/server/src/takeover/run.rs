@@ -12,11 +12,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use aof::Reader;
-use keyspace::{INLINE_VALUE_MAX, LargeValue, Turn};
+use keyspace::{INLINE_VALUE_MAX, LargeValue};
 
-use crate::command::queue::{Spares, Transaction};
+use crate::command::queue::Transaction;
 use crate::command::session::Session;
-use crate::command::{Command, Context, Control, Extras, Handled, Next, flag, table};
+use crate::command::{Caller, Command, Context, Control, Handled, Next, flag, table};
 use crate::config::Setting;
 use crate::limits::{
     JOURNAL_REQUEST_BYTES, JOURNAL_VALUE_BYTES, REPLAY_REPORT_MS, TAKEOVER_BYTES, TAKEOVER_COMMANDS,
@@ -24,12 +24,10 @@ use crate::limits::{
 use crate::metrics::WorkerStats;
 use crate::persistence::journal::Journal;
 use crate::persistence::{Found, Persistence, Relief};
-use crate::pubsub::Listeners;
-use crate::request::{Args, Failure, Output, Reply};
+use crate::request::{Args, Failure};
 use crate::server::Server;
 use crate::shared::clients::Client;
-use crate::store::Store;
-use crate::values::cold::{FetchState, Served};
+use crate::values::cold::FetchState;
 
 /// Bytes of a key that a message repeats.
 const KEY_SHOWN: usize = 64;
@@ -40,20 +38,10 @@ pub(super) struct Runner<'f> {
     found: &'f Found,
     /// Bytes of the files before this one.
     before: u64,
-    turn: Turn<'static>,
-    journal: Option<Journal>,
+    caller: Caller,
     relief: Option<Relief<'static>>,
-    /// Required by [`Store`]; not reported.
-    stats: &'static WorkerStats,
     session: Session,
-    output: Output,
-    listeners: Listeners,
-    spares: Spares,
     fetch: FetchState,
-    extras: Extras,
-    served: Served,
-    /// The time (Unix, ms) at which commands run.
-    now: i64,
     reported: i64,
     commands: u64,
     /// Commands and bytes since workers had their turns.
@@ -125,26 +113,20 @@ impl<'f> Runner<'f> {
         found: &'f Found,
         before: u64,
     ) -> Result<Runner<'f>, String> {
-        // There are a few files, and one server in the life of a process.
+        // Counted, and not reported. There are a few files, and one server in the life of a process.
         let stats = Box::leak(Box::new(WorkerStats::new(table().counters())));
         let client = Arc::new(Client::unconnected(0, 0));
-        let now = sys::clock::realtime_ms();
+        let mut caller = Caller::new(server, 0, stats);
+        caller.journal = Some(journal(server)?);
+        let now = caller.now;
         Ok(Runner {
             server,
             found,
             before,
-            turn: server.keyspace.turns().register(),
-            journal: Some(journal(server)?),
+            caller,
             relief: Relief::new(server),
-            stats,
             session: Session::new(client, true),
-            output: Output::default(),
-            listeners: Listeners::new(0),
-            spares: Spares::default(),
             fetch: FetchState::default(),
-            extras: Extras::default(),
-            served: Served::default(),
-            now,
             reported: now,
             commands: 0,
             since: (0, 0),
@@ -166,11 +148,11 @@ impl<'f> Runner<'f> {
         let sought = file.seek(SeekFrom::Start(from));
         sought.map_err(|error| named(error.to_string()))?;
         let mut reader = Reader::new(file, from, JOURNAL_VALUE_BYTES);
-        self.turn.enter();
+        self.caller.turn.enter();
         let done = self.run_all(&mut reader, path, is_last);
-        self.turn.leave();
+        self.caller.turn.leave();
         // Dropping the journal hands its records to the log.
-        self.journal = None;
+        self.caller.journal = None;
         done.map(|()| self.commands)
     }
 
@@ -293,6 +275,7 @@ impl<'f> Runner<'f> {
     fn run(&mut self, command: &'static Command, args: &mut Args<'_>) -> Result<(), String> {
         let bytes = args.size() + JOURNAL_REQUEST_BYTES as usize;
         let journal = self
+            .caller
             .journal
             .as_ref()
             .expect("it is there while commands run");
@@ -308,47 +291,26 @@ impl<'f> Runner<'f> {
             true => run_held(&mut context, command, args),
             false => (command.handler)(&mut context, args),
         };
-        let answer = &self.output.bytes;
+        let answer = &self.caller.output.bytes;
         let outcome = match (done, answer.strip_prefix(b"-")) {
             (Err(failure), _) => Err(String::from_utf8_lossy(&failure.0).into_owned()),
             (Ok(_), Some(error)) => Err(String::from_utf8_lossy(error).trim_end().to_owned()),
             (Ok(Next::Done), None) => Ok(()),
             (Ok(_), None) => Err("its value is not at hand".into()),
         };
-        self.output.bytes.clear();
-        self.output.large.clear();
+        self.caller.output.bytes.clear();
+        self.caller.output.large.clear();
         outcome
     }
 
     /// The context of a command for which there is no client.
     fn context(&mut self, command: &'static Command) -> Context<'_> {
-        let db = self.session.db;
-        let protocol = self.session.protocol;
-        let journal = self.journal.as_ref();
-        Context {
-            server: self.server,
-            store: Store {
-                db,
-                ..Store::new(
-                    self.server,
-                    &mut self.turn,
-                    self.stats,
-                    journal,
-                    &mut self.served,
-                    self.now,
-                )
-            },
-            session: &mut self.session,
-            reply: Reply::new(&mut self.output, protocol),
-            listeners: &mut self.listeners,
-            command,
-            worker: 0,
-            spares: &mut self.spares,
-            fetch: &mut self.fetch,
-            extras: &mut self.extras,
-            in_transaction: true,
-            replies_in_parts: false,
-        }
+        let mut context = self.caller.context(&mut self.session, &mut self.fetch);
+        context.store.touch = false;
+        context.command = command;
+        // Nothing may wait.
+        context.in_transaction = true;
+        context
     }
 
     /// Lets others have their turns now and then, and tells how far it has come.
@@ -362,22 +324,22 @@ impl<'f> Runner<'f> {
             return Ok(());
         }
         self.since = (0, 0);
-        if let Some(journal) = &self.journal {
+        if let Some(journal) = &self.caller.journal {
             journal.flush();
         }
-        self.turn.leave();
+        self.caller.turn.leave();
         let rested = self.rest(delay);
-        self.turn.enter();
+        self.caller.turn.enter();
         rested?;
-        self.now = sys::clock::realtime_ms();
+        self.caller.now = sys::clock::realtime_ms();
         let done = self.before + reader.offset();
         self.server
             .snapshots
             .loading()
             .loaded_bytes
             .store(done, Relaxed);
-        if self.now - self.reported >= REPLAY_REPORT_MS {
-            self.reported = self.now;
+        if self.caller.now - self.reported >= REPLAY_REPORT_MS {
+            self.reported = self.caller.now;
             let percent = 100 * done / self.found.bytes.max(1);
             let (name, commands) = (self.found.name.display(), self.commands);
             log::info!("Taking over {name}: {percent} %, {commands} commands of this file");
@@ -397,10 +359,10 @@ impl<'f> Runner<'f> {
             && self.server.memory.is_near()
         {
             // The log has one appender for both.
-            self.journal = None;
-            relief.relieve(&mut self.turn)?;
+            self.caller.journal = None;
+            relief.relieve(&mut self.caller.turn)?;
             relief.let_go_of_log();
-            self.journal = Some(journal(self.server)?);
+            self.caller.journal = Some(journal(self.server)?);
         }
         Ok(())
     }

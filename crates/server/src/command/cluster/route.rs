@@ -11,8 +11,8 @@ use resp::request::Span;
 
 use crate::cluster::replies::Endpoint;
 use crate::cluster::{Cluster, View, WORDS};
+use crate::command::key_finder;
 use crate::command::run::Request;
-use crate::command::server::key_finder;
 use crate::command::{Command, Context, Control, Routing, flag};
 use crate::config::{Setting, Settings};
 use crate::request::{Args, Failure};

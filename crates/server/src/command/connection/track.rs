@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyspace::{Key, reason};
 use resp::reply::Protocol;
 
-use crate::command::{Command, Context, Reach, Session, flag, server::key_finder};
+use crate::command::{Command, Context, Reach, Session, flag, key_finder};
 use crate::limits::{LEAVE_SLICE, TRACKING_EVICTIONS, TRACKING_GRACE_MS};
 use crate::observe::removals::{self, Leftover};
 use crate::observe::tracking::{PREFIX_BYTES, Wish, set_current, take_own_changes};

@@ -1,13 +1,13 @@
 //! Commands that wait for elements: BLPOP BRPOP BLMPOP BLMOVE BRPOPLPUSH. What they have in common with those
 //! of sorted sets is in [`super::super::blocking`].
 
-use keyspace::Key;
-use keyspace::ListRef;
 use keyspace::collection::Base;
+use keyspace::collection::any::Collection;
 use keyspace::collection::tree::End;
+use keyspace::{Key, Kind, ListRef};
 use resp::reply::Writer;
 
-use super::super::blocking::take_or_wait;
+use super::super::blocking::{Taker, take_or_wait};
 use super::super::park::{self, Unit};
 use super::super::{Args, Context, Failure, Handled};
 use super::leaves;
@@ -18,9 +18,22 @@ use crate::config::{Packed, Settings};
 use crate::observe::waits::Asks;
 use crate::store::Shards;
 
+pub(super) static TAKER: Taker = Taker {
+    kind: Kind::List,
+    lacks,
+    give,
+    leaves: leaves_of_asks,
+};
+
+fn leaves_of_asks(tree: &Collection, asks: &Asks, settings: &Settings) -> Vec<Base> {
+    ListRef::of(tree).map_or(Vec::new(), |elements| {
+        of_asks(elements, asks, Packed::list(settings))
+    })
+}
+
 /// The leaves that are needed for what a connection waits for: of the list that it waits for, and of that to
 /// which an element goes.
-pub(in crate::command) fn of_asks(elements: ListRef<'_>, asks: &Asks, packed: Packed) -> Vec<Base> {
+fn of_asks(elements: ListRef<'_>, asks: &Asks, packed: Packed) -> Vec<Base> {
     match *asks {
         Asks::Element(end) => leaves::of_pop(elements, (end, 1), packed),
         Asks::Elements(end, most) => leaves::of_pop(elements, (end, most), packed),
@@ -30,12 +43,7 @@ pub(in crate::command) fn of_asks(elements: ListRef<'_>, asks: &Asks, packed: Pa
 }
 
 /// Whether leaves are cold of what is asked for: elements came or went since they were found.
-pub(in crate::command) fn lacks(
-    shards: &mut Shards<'_>,
-    key: Key<'_>,
-    asks: &Asks,
-    settings: &Settings,
-) -> bool {
+fn lacks(shards: &mut Shards<'_>, key: Key<'_>, asks: &Asks, settings: &Settings) -> bool {
     let packed = Packed::list(settings);
     let to = match asks {
         Asks::Move(_, to) => &to[..],
@@ -53,7 +61,7 @@ pub(in crate::command) fn lacks(
 }
 
 /// Does what is asked for with a list that has elements.
-pub(in crate::command) fn give(
+fn give(
     shards: &mut Shards<'_>,
     key: Key<'_>,
     asks: &Asks,

@@ -27,8 +27,6 @@ use super::spec::{Begin, Find, ItemsNeeded};
 use super::{Arg, ArgKind, Args, Failure, Group, KeySpec, Makes, Spec, failure, flag::*};
 use crate::observe::notify::Event;
 
-pub(super) use blocking::{give, lacks, of_asks};
-
 const KEY: Arg = Arg::key("key");
 const ELEMENT: Arg = Arg::of("element", ArgKind::String);
 const DESTINATION: Arg = Arg {
@@ -110,6 +108,7 @@ const MOVES: Spec = Spec {
 const WAITS: Spec = Spec {
     arity: -3,
     flags: WRITE | NOSCRIPT | BLOCKING,
+    taker: Some(&blocking::TAKER),
     keys: &[KeySpec {
         flags: POPPED,
         begin: Begin::Index(1),
@@ -130,6 +129,7 @@ const WAITS: Spec = Spec {
 /// A row of the commands that wait for an element and move it.
 const WAITS_TO_MOVE: Spec = Spec {
     flags: WRITE | DENYOOM | NOSCRIPT | BLOCKING,
+    taker: Some(&blocking::TAKER),
     ..MOVES
 };
 
@@ -382,6 +382,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Taken,
         arity: -5,
         flags: WRITE | BLOCKING | MOVABLE_KEYS,
+        taker: Some(&blocking::TAKER),
         keys: &[counted(2)],
         since: "7.0.0",
         summary: "Removes elements from the first of the lists that has some, waits for some if none has",

@@ -54,31 +54,59 @@ fn refuse_unknown(request: &Request, args: &Args<'_>) -> Admission {
     }
 }
 
-/// Decides whether a request may run, in the order in which Redis checks.
-#[inline]
+/// A request whose command exists, and its effects.
+struct Asked<'a, 'c> {
+    context: &'a Context<'c>,
+    request: &'a Request,
+    args: &'a Args<'a>,
+    command: &'static Command,
+    /// Effects on data: of EXEC those of the whole transaction.
+    flags: u32,
+    /// It, or some request of its transaction, may not run while data is loaded.
+    needs_data: bool,
+}
+
+/// A reason against a request, or nothing.
+type Check = fn(&Asked<'_, '_>) -> Option<Admission>;
+
+/// In the order of Redis.
+const CHECKS: [Check; 11] = [
+    arity,
+    protected,
+    authentication,
+    in_transaction,
+    cluster,
+    room,
+    keeps,
+    log_record,
+    gate,
+    subscriber,
+    wait,
+];
+
+/// Decides whether a request may run.
 pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -> Admission {
-    let (server, session, now) = (context.server, &*context.session, context.store.now);
     let Some(command) = find(request, args) else {
         return refuse_unknown(request, args);
     };
-    let refuse = |failure| Admission::Refuse(Some(command), failure);
-    if !command.takes(args.len()) {
-        return refuse(Failure::wrong_arity(&command.full_name));
-    }
-    if command.spec.has(flag::PROTECTED)
-        && let Some(failure) = protection(command, server, session)
-    {
-        return refuse(failure);
-    }
-    if !command.spec.has(flag::NO_AUTH) && !session.is_admitted(|| server.needs_password()) {
-        return refuse(failure::NO_AUTH);
-    }
-    let mut flags = command.spec.summed_flags();
-    let mut needs_data = !command.spec.has(flag::LOADING);
-    let is_queued = match &session.transaction {
-        None => false,
-        Some(_) if command.spec.has(flag::NO_MULTI) => return refuse(failure::NO_MULTI),
-        Some(transaction) => {
+    let asked = Asked::new(context, request, args, command);
+    let against = CHECKS.iter().find_map(|check| check(&asked));
+    against.unwrap_or(match context.session.transaction {
+        Some(_) if command.control.is_queued() => Admission::Queue(command),
+        _ => Admission::Run(command),
+    })
+}
+
+impl<'a, 'c> Asked<'a, 'c> {
+    fn new(
+        context: &'a Context<'c>,
+        request: &'a Request,
+        args: &'a Args<'a>,
+        command: &'static Command,
+    ) -> Asked<'a, 'c> {
+        let mut flags = command.spec.summed_flags();
+        let mut needs_data = !command.spec.has(flag::LOADING);
+        if let Some(transaction) = &context.session.transaction {
             if command.control == Control::Exec {
                 flags |= transaction.flags;
                 needs_data |= transaction.needs_data;
@@ -87,53 +115,115 @@ pub(super) fn admit(context: &Context<'_>, request: &Request, args: &Args<'_>) -
                 // Every queued request takes memory.
                 flags |= flag::DENYOOM;
             }
-            command.control.is_queued()
         }
-    };
-    if let Some(cluster) = &server.cluster
-        && !cluster.serves(command, args)
-        && let Some(failure) = cluster.refusal(context, command, args)
-    {
-        return Admission::Elsewhere(command, failure);
-    }
-    if flags & flag::DENYOOM != 0 && server.memory.is_near_with(request.bytes) {
-        match context.make_room(bytes_for(context, command, request)) {
-            Room::Enough => {}
-            Room::Later => return Admission::Wait(command),
-            Room::No => return refuse(failure::OUT_OF_MEMORY),
+        Asked {
+            context,
+            request,
+            args,
+            command,
+            flags,
+            needs_data,
         }
     }
-    if flags & flag::KEEPS != 0
-        && let Some(admission) = keeps(context, command, request, args)
-    {
-        return admission;
+
+    fn has(&self, flags: u32) -> bool {
+        self.flags & flags != 0
     }
-    // It has to fit into one record of the log.
-    let is_too_long = request.bytes as u64 > JOURNAL_VALUE_BYTES && flags & flag::WRITE != 0;
-    if is_too_long && server.persistence.is_open() {
-        return refuse(failure::TOO_LONG);
+
+    fn refused(&self, failure: Failure) -> Option<Admission> {
+        Some(Admission::Refuse(Some(self.command), failure))
     }
-    if !server.gate.is_open()
-        && let Some(admission) = at_gate(context, command, flags, needs_data)
-    {
-        return admission;
+
+    fn waits(&self) -> Option<Admission> {
+        Some(Admission::Wait(self.command))
     }
-    if session.is_subscriber_only() && !command.spec.has(flag::OF_SUBSCRIBERS) {
-        return refuse(subscriber_only(command));
+}
+
+fn arity(asked: &Asked<'_, '_>) -> Option<Admission> {
+    match asked.command.takes(asked.args.len()) {
+        true => None,
+        false => asked.refused(Failure::wrong_arity(&asked.command.full_name)),
     }
-    if server.crowd.any() && may_publish(server, flags) {
-        return Admission::Wait(command);
+}
+
+fn protected(asked: &Asked<'_, '_>) -> Option<Admission> {
+    let (command, context) = (asked.command, asked.context);
+    if !command.spec.has(flag::PROTECTED) {
+        return None;
     }
+    let failure = protection(command, context.server, context.session)?;
+    asked.refused(failure)
+}
+
+fn authentication(asked: &Asked<'_, '_>) -> Option<Admission> {
+    let (session, server) = (&asked.context.session, asked.context.server);
+    let is_admitted =
+        asked.command.spec.has(flag::NO_AUTH) || session.is_admitted(|| server.needs_password());
+    match is_admitted {
+        true => None,
+        false => asked.refused(failure::NO_AUTH),
+    }
+}
+
+fn in_transaction(asked: &Asked<'_, '_>) -> Option<Admission> {
+    let is_in_one = asked.context.session.transaction.is_some();
+    match is_in_one && asked.command.spec.has(flag::NO_MULTI) {
+        true => asked.refused(failure::NO_MULTI),
+        false => None,
+    }
+}
+
+fn cluster(asked: &Asked<'_, '_>) -> Option<Admission> {
+    let (command, args) = (asked.command, asked.args);
+    let cluster = asked.context.server.cluster.as_ref()?;
+    if cluster.serves(command, args) {
+        return None;
+    }
+    let failure = cluster.refusal(asked.context, command, args)?;
+    Some(Admission::Elsewhere(command, failure))
+}
+
+fn room(asked: &Asked<'_, '_>) -> Option<Admission> {
+    let (context, request) = (asked.context, asked.request);
+    if !asked.has(flag::DENYOOM) || !context.server.memory.is_near_with(request.bytes) {
+        return None;
+    }
+    match context.make_room(bytes_for(context, asked.command, request)) {
+        Room::Enough => None,
+        Room::Later => asked.waits(),
+        Room::No => asked.refused(failure::OUT_OF_MEMORY),
+    }
+}
+
+/// It has to fit into one record of the log.
+fn log_record(asked: &Asked<'_, '_>) -> Option<Admission> {
+    let is_too_long = asked.request.bytes as u64 > JOURNAL_VALUE_BYTES && asked.has(flag::WRITE);
+    match is_too_long && asked.context.server.persistence.is_open() {
+        true => asked.refused(failure::TOO_LONG),
+        false => None,
+    }
+}
+
+fn subscriber(asked: &Asked<'_, '_>) -> Option<Admission> {
+    let is_subscriber = asked.context.session.is_subscriber_only();
+    match is_subscriber && !asked.command.spec.has(flag::OF_SUBSCRIBERS) {
+        true => asked.refused(subscriber_only(asked.command)),
+        false => None,
+    }
+}
+
+/// Messages that listeners have yet to get, and CLIENT PAUSE.
+fn wait(asked: &Asked<'_, '_>) -> Option<Admission> {
+    let (server, context) = (asked.context.server, asked.context);
+    if server.crowd.any() && may_publish(server, asked.flags) {
+        return asked.waits();
+    }
+    let (_, kind) = server.pause.until(context.store.now)?;
+    let is_paused = kind == PauseKind::All || asked.has(flag::WRITE | flag::MAY_REPLICATE);
     // MONITOR is not paused, as in Redis.
-    if let Some((_, kind)) = server.pause.until(now)
-        && !session.monitor
-        && (kind == PauseKind::All || flags & (flag::WRITE | flag::MAY_REPLICATE) != 0)
-    {
-        return Admission::Wait(command);
-    }
-    match is_queued {
-        true => Admission::Queue(command),
-        false => Admission::Run(command),
+    match is_paused && !context.session.monitor {
+        true => asked.waits(),
+        false => None,
     }
 }
 
@@ -152,33 +242,29 @@ fn bytes_for(context: &Context<'_>, command: &Command, request: &Request) -> usi
 /// Decides about a command that makes the server keep something for the connection. A client with little
 /// memory is always admitted: every client gives itself a name. A client that is never evicted has to stay
 /// within the limit of clients itself.
-#[cold]
-fn keeps(
-    context: &Context<'_>,
-    command: &'static Command,
-    request: &Request,
-    args: &Args<'_>,
-) -> Option<Admission> {
-    let (server, client) = (context.server, &context.session.client);
-    let need = request.bytes + args.len() * KEPT_ARGUMENT_BYTES;
-    let kept = client.kept.load(Relaxed) + context.session.transaction_bytes();
+fn keeps(asked: &Asked<'_, '_>) -> Option<Admission> {
+    if !asked.has(flag::KEEPS) {
+        return None;
+    }
+    let (server, client) = (asked.context.server, &asked.context.session.client);
+    let need = asked.request.bytes + asked.args.len() * KEPT_ARGUMENT_BYTES;
+    let kept = client.kept.load(Relaxed) + asked.context.session.transaction_bytes();
     if kept + need <= KEPT_FREELY_BYTES {
         return None;
     }
-    let refused = || Admission::Refuse(Some(command), failure::OUT_OF_MEMORY);
     if client.has_status(status::NO_EVICT)
         && let Some(limit) = server.memory.clients()
         && server.client_bytes() + need > limit
     {
-        return Some(refused());
+        return asked.refused(failure::OUT_OF_MEMORY);
     }
     if !server.memory.is_near_with(need) {
         return None;
     }
-    match context.make_room(need) {
+    match asked.context.make_room(need) {
         Room::Enough => None,
-        Room::Later => Some(Admission::Wait(command)),
-        Room::No => Some(refused()),
+        Room::Later => asked.waits(),
+        Room::No => asked.refused(failure::OUT_OF_MEMORY),
     }
 }
 
@@ -194,31 +280,26 @@ fn may_publish(server: &Server, flags: u32) -> bool {
     flags & flag::PUBLISHES != 0 || (flags & changes != 0 && is_heard())
 }
 
-/// Decides what happens to a command while not every command may run. `flags` are those of a whole
-/// transaction, and `needs_data` says whether some of it may not run while data is loaded.
-#[cold]
-fn at_gate(
-    context: &Context<'_>,
-    command: &'static Command,
-    flags: u32,
-    needs_data: bool,
-) -> Option<Admission> {
-    let server = context.server;
+/// Decides about a request while not every command may run.
+fn gate(asked: &Asked<'_, '_>) -> Option<Admission> {
+    let server = asked.context.server;
     let gate = &server.gate;
-    // As in Redis a PING finds out, too.
-    let writes = flags & flag::WRITE != 0 || command.spec.name == "ping";
-    let refused = if gate.has(Closed::Ending) {
-        return Some(Admission::End);
-    } else if gate.has(Closed::SnapshotFailed) && writes {
-        failure::SNAPSHOT_FAILED
-    } else if gate.has(Closed::LogRefuses) && writes && !may_remove(context, flags) {
-        server.persistence.failure()
-    } else if gate.has(Closed::Loading) && needs_data {
-        failure::LOADING
-    } else {
+    if gate.is_open() {
         return None;
-    };
-    Some(Admission::Refuse(Some(command), refused))
+    }
+    // As in Redis a PING finds out, too.
+    let writes = asked.has(flag::WRITE) || asked.command.spec.name == "ping";
+    if gate.has(Closed::Ending) {
+        Some(Admission::End)
+    } else if gate.has(Closed::SnapshotFailed) && writes {
+        asked.refused(failure::SNAPSHOT_FAILED)
+    } else if gate.has(Closed::LogRefuses) && writes && !may_remove(asked.context, asked.flags) {
+        asked.refused(server.persistence.failure())
+    } else if gate.has(Closed::Loading) && asked.needs_data {
+        asked.refused(failure::LOADING)
+    } else {
+        None
+    }
 }
 
 /// Whether a command, or a transaction, does nothing to data but remove keys, and a full disk has room for

@@ -1,13 +1,13 @@
 //! COMMAND: description of this server's commands for clients.
 //!
 //! Everything here derives from the table of commands; the words about one command are in `description` and
-//! `documentation`, its keys in `key_finder`.
+//! `documentation`, its keys are found by `command::key_finder`.
 
-use super::key_finder::{self, FoundKey};
 use super::{
     ALWAYS, Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, Spec, description,
     documentation, help,
 };
+use crate::command::key_finder::{self, FoundKey};
 use crate::command::{Command, Table, failure, table};
 use crate::names::glob::{self, Case};
 use crate::request::Reply;

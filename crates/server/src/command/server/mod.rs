@@ -1,7 +1,7 @@
 //! Commands about the server itself: description, figures, persistence, shutdown.
 //!
 //! Here is the table of the family; the subcommands of a container are in the file of its handlers. Reading
-//! order: `introspection` answers COMMAND, with `description`, `documentation` and `key_finder` for one
+//! order: `introspection` answers COMMAND, with `description` and `documentation` for one
 //! command; `info` with `info_sections` is INFO, of an `overview`; `memory`, `slowlog`, `latency`, `hotkeys`
 //! and `key_scan` are for operators, `debug` with `digest` for tests; `cluster` and `module` say that there
 //! is none; `persistence` saves; `process` has the small ones, from TIME to SHUTDOWN.
@@ -21,7 +21,6 @@ mod info_clients;
 mod info_offload;
 pub(crate) mod info_sections;
 mod introspection;
-pub(crate) mod key_finder;
 mod key_scan;
 mod latency;
 mod lolwut;

@@ -4,10 +4,10 @@
 use keyspace::collection::Base;
 use keyspace::collection::any::Collection;
 use keyspace::collection::tree::End;
-use keyspace::{Key, SortedRef};
+use keyspace::{Key, Kind, SortedRef};
 use resp::reply::Writer;
 
-use super::super::blocking::take_or_wait;
+use super::super::blocking::{Taker, take_or_wait};
 use super::super::park::{self, Unit};
 use super::super::spec::{Begin, Find, ItemsNeeded};
 use super::super::{Arg, ArgKind, Args, Context, Failure, Handled, KeySpec, Makes, Spec, flag::*};
@@ -26,6 +26,7 @@ const POPPED: &[&str] = &["RW", "access", "delete"];
 const WAITS: Spec = Spec {
     arity: -3,
     flags: WRITE | NOSCRIPT | BLOCKING | FAST,
+    taker: Some(&TAKER),
     keys: &[KeySpec {
         flags: POPPED,
         begin: Begin::Index(1),
@@ -67,6 +68,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Taken,
         arity: -5,
         flags: WRITE | BLOCKING | MOVABLE_KEYS,
+        taker: Some(&TAKER),
         keys: &[KeySpec {
             flags: POPPED,
             begin: Begin::Index(2),
@@ -93,8 +95,15 @@ pub(crate) const COMMANDS: &[Spec] = &[
     },
 ];
 
+static TAKER: Taker = Taker {
+    kind: Kind::SortedSet,
+    lacks,
+    give,
+    leaves: |tree, _, _| tree.cold_records().collect(),
+};
+
 /// Whether members are cold that are asked for: others came or went since the leaves were found.
-pub(in crate::command) fn lacks(shards: &mut Shards<'_>, key: Key<'_>, asks: &Asks) -> bool {
+fn lacks(shards: &mut Shards<'_>, key: Key<'_>, asks: &Asks, _: &Settings) -> bool {
     let taken = match *asks {
         Asks::Members(end, most) => (end, most),
         Asks::Member(end) => (end, 1),
@@ -118,7 +127,7 @@ fn leaves_of_bzmpop(args: &Args<'_>, tree: &Collection, _: bool) -> Vec<Base> {
 }
 
 /// Does what is asked for with a sorted set that has members.
-pub(in crate::command) fn give(
+fn give(
     shards: &mut Shards<'_>,
     key: Key<'_>,
     asks: &Asks,

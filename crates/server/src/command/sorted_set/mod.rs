@@ -35,7 +35,6 @@ use super::{Arg, ArgKind, Group, KeySpec, Makes, Spec, flag::*};
 
 pub(super) use add::{ScoreOptions, add_scores};
 pub(crate) use blocking::COMMANDS as WAITS;
-pub(super) use blocking::{give, lacks};
 pub(crate) use range_table::RANGES;
 pub(crate) use several_table::COMBINES;
 

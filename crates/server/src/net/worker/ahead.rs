@@ -77,7 +77,7 @@ impl Worker {
             Ok(count) => {
                 self.stats.note_read(count);
                 let client = &connection.session.client;
-                client.last_active_ms.store(self.now, Relaxed);
+                client.last_active_ms.store(self.caller.now, Relaxed);
                 clients::count(&client.received, count);
                 if connection.state == State::Closing {
                     // Nothing of it will run.
@@ -173,7 +173,7 @@ impl Worker {
             if connection.goes_on(most) {
                 continue;
             }
-            let quiet = self.now - connection.session.client.last_active_ms.load(Relaxed);
+            let quiet = self.caller.now - connection.session.client.last_active_ms.load(Relaxed);
             if connection.has_ended() && quiet > HALF_CLOSED_MS {
                 self.give_up_peer(token);
             } else if connection.is_kept_waiting() && !connection.reads_ahead {

@@ -22,8 +22,12 @@ impl Worker {
             self.server.monitors.remove(self.number, token);
         }
         connection.session.end_tracking(self.server, false);
-        self.listeners.end(token);
-        if self.listeners.forget(self.server, token, LEAVE_SLICE) {
+        self.caller.listeners.end(token);
+        if self
+            .caller
+            .listeners
+            .forget(self.server, token, LEAVE_SLICE)
+        {
             self.connections.release(token);
         } else {
             removals::leave(self.server, Leftover::Names(token));

@@ -27,7 +27,7 @@ impl Worker {
                 Ok(0) => self.end_of_input(token),
                 Ok(count) => {
                     let client = &connection.session.client;
-                    client.last_active_ms.store(self.now, Relaxed);
+                    client.last_active_ms.store(self.caller.now, Relaxed);
                     clients::count(&client.received, count);
                     self.stats.note_read(count);
                     self.batch.lanes.push(Lane::new(
@@ -80,7 +80,7 @@ impl Worker {
             Ok(0) => self.end_of_input(token),
             Ok(count) => {
                 let client = &connection.session.client;
-                client.last_active_ms.store(self.now, Relaxed);
+                client.last_active_ms.store(self.caller.now, Relaxed);
                 clients::count(&client.received, count);
                 connection.note_input();
                 connection.note_memory(self.stats);

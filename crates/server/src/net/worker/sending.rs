@@ -94,7 +94,7 @@ impl Worker {
                         .session
                         .client
                         .last_active_ms
-                        .store(self.now, Relaxed);
+                        .store(self.caller.now, Relaxed);
                     connection.reads_ahead = false;
                 }
                 if connection.backlog.is_empty() {
@@ -132,11 +132,11 @@ impl Worker {
         if limit.soft == 0 || waiting < limit.soft {
             connection.over_soft_since = None;
         } else if connection.over_soft_since.is_none() {
-            connection.over_soft_since = Some(self.now);
+            connection.over_soft_since = Some(self.caller.now);
         }
         let since = connection.over_soft_since;
         let too_long =
-            since.is_some_and(|since| self.now - since > limit.soft_seconds as i64 * 1000);
+            since.is_some_and(|since| self.caller.now - since > limit.soft_seconds as i64 * 1000);
         if too_long || (limit.hard > 0 && waiting >= limit.hard) {
             log::warn!(
                 "closing client {}: it leaves {waiting} bytes unread",

@@ -18,9 +18,9 @@ impl Worker {
     /// Slices of work that no request asked for.
     pub(super) fn maintain(&mut self) {
         if self.is_due(self.next_expire) {
-            self.next_expire = self.now + EXPIRE_MS;
+            self.next_expire = self.caller.now + EXPIRE_MS;
             // CLIENT PAUSE promises that data stays as it is.
-            let paused = self.server.pause.until(self.now).is_some();
+            let paused = self.server.pause.until(self.caller.now).is_some();
             if self.server.active_expire.load(Relaxed)
                 && self.server.keyspace.has_volatile()
                 && !paused
@@ -39,10 +39,10 @@ impl Worker {
         if self.sweep.goes_on() {
             let own = self.own_shards();
             self.sweep
-                .go_on(&self.server.observers.tracking, own, self.now);
+                .go_on(&self.server.observers.tracking, own, self.caller.now);
         }
         if self.is_due(self.next_cron) {
-            self.next_cron = self.now + 1000 / self.server.settings.int(Setting::Hz);
+            self.next_cron = self.caller.now + 1000 / self.server.settings.int(Setting::Hz);
             self.cron();
         }
     }
@@ -52,10 +52,11 @@ impl Worker {
     fn remove_leftovers(&mut self) {
         let Worker {
             server,
-            listeners,
+            caller,
             connections,
             ..
         } = self;
+        let listeners = &mut caller.listeners;
         removals::remove_some(server, |token, most| {
             let is_done = listeners.forget(server, token, most);
             if is_done {
@@ -67,7 +68,7 @@ impl Worker {
 
     /// Whether a time has come. A time beyond all planning was planned before the clock was set back.
     fn is_due(&self, at: i64) -> bool {
-        self.now >= at || at - self.now > LONGEST_WAIT_MS
+        self.caller.now >= at || at - self.caller.now > LONGEST_WAIT_MS
     }
 
     /// The shards this worker looks after.
@@ -82,19 +83,21 @@ impl Worker {
     fn pack(&mut self) {
         let began = sys::clock::ticks();
         let own = self.own_shards().count();
-        self.next_pack = self.now + PACK_IDLE_MS;
+        self.next_pack = self.caller.now + PACK_IDLE_MS;
         for db in 0..self.server.keyspace.databases() {
-            let Some(database) = self.server.keyspace.existing(&self.turn, db) else {
+            let Some(database) = self.server.keyspace.existing(&self.caller.turn, db) else {
                 continue;
             };
             // Where the last round ended, so that every shard has its turn.
             let from = self.packed;
             for shard in self.own_shards().cycle().skip(from).take(own) {
-                database.lock_shard(shard, self.now).give_empty_back();
-                while database.lock_shard(shard, self.now).pack(PACK_SHARE) {
+                database
+                    .lock_shard(shard, self.caller.now)
+                    .give_empty_back();
+                while database.lock_shard(shard, self.caller.now).pack(PACK_SHARE) {
                     let spent = sys::clock::ticks().saturating_sub(began);
                     if sys::clock::ticks_to_ns(spent) > PACK_NS {
-                        self.next_pack = self.now + PACK_BUSY_MS;
+                        self.next_pack = self.caller.now + PACK_BUSY_MS;
                         return;
                     }
                 }
@@ -106,11 +109,11 @@ impl Worker {
     /// `hz` times a second: idle clients, slow readers, tables that are still draining, figures for INFO.
     fn cron(&mut self) {
         for db in 0..self.server.keyspace.databases() {
-            let Some(database) = self.server.keyspace.existing(&self.turn, db) else {
+            let Some(database) = self.server.keyspace.existing(&self.caller.turn, db) else {
                 continue;
             };
             for shard in self.own_shards() {
-                database.lock_shard(shard, self.now).maintain();
+                database.lock_shard(shard, self.caller.now).maintain();
             }
         }
         let timeout_ms = self.server.settings.int(Setting::Timeout) * 1000;
@@ -118,7 +121,7 @@ impl Worker {
         for connection in self.connections.iter_mut() {
             // Others may have taken something off its account.
             connection.note_memory(self.stats);
-            let quiet = self.now - connection.session.client.last_active_ms.load(Relaxed);
+            let quiet = self.caller.now - connection.session.client.last_active_ms.load(Relaxed);
             let spared = connection.session.monitor
                 || matches!(
                     connection.state,
@@ -140,15 +143,15 @@ impl Worker {
             }
         }
         self.sweep
-            .begin_if_asked(&self.server.observers.tracking, self.now);
+            .begin_if_asked(&self.server.observers.tracking, self.caller.now);
         self.batch.trim();
         self.stats.hot_keys.adapt();
-        let shared = self.output.bytes.capacity() + self.listeners.memory();
+        let shared = self.caller.output.bytes.capacity() + self.caller.listeners.memory();
         self.stats.buffer_bytes.set(shared as u64);
         self.charge_poller();
         if self.server.memory.is_near() && self.make_room(0) {
             // There is more to do, whether commands come or not.
-            self.next_cron = self.now + ROOM_RETRY_MS;
+            self.next_cron = self.caller.now + ROOM_RETRY_MS;
         }
         for token in idle {
             log::debug!("closing idle client");
@@ -191,14 +194,14 @@ impl Worker {
     fn room_for(&mut self, need: usize) -> Room {
         let store = Store::new(
             self.server,
-            &mut self.turn,
+            &mut self.caller.turn,
             self.stats,
-            self.journal.as_ref(),
-            &mut self.served,
-            self.now,
+            self.caller.journal.as_ref(),
+            &mut self.caller.served,
+            self.caller.now,
         );
         let room = make_room(self.server, &store, self.number, need);
-        if let Some(journal) = &self.journal {
+        if let Some(journal) = &self.caller.journal {
             // No client waits for these, and the turn may be at its end.
             let _ = journal.commit();
         }

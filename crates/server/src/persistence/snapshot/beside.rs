@@ -14,7 +14,7 @@ use super::file::Draft;
 use super::save::{Save, Stop, check};
 use super::state::Outcome;
 use crate::limits::{SNAPSHOT_COPIES_SHARE, SNAPSHOT_REST_SHARE, SNAPSHOT_WORK_US, WARMING_LOOK};
-use crate::persistence::Durable;
+use crate::persistence::durable::Durable;
 use crate::shared::throttle::Throttle;
 
 /// Writes a snapshot to the configured file while workers run.

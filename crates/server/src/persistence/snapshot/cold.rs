@@ -9,7 +9,8 @@ use keyspace::{ColdValue, LargeValue, Record, RecordValue, Records};
 use super::save::{Stop, unreadable};
 use crate::config::Setting;
 use crate::limits::{SNAPSHOT_READ_BYTES, SNAPSHOT_READ_SHARE, SNAPSHOT_READERS};
-use crate::persistence::{Durable, Sought};
+use crate::persistence::durable::Durable;
+use crate::persistence::reading::Sought;
 
 /// Keys with their values.
 pub(super) enum Found<'r> {

@@ -15,10 +15,10 @@ use keyspace::collection::run::{Damage, Item};
 use keyspace::{Detached, Kind, Type};
 
 use crate::config::{Packed, Setting};
-use crate::persistence::Durable;
-use crate::persistence::directory;
+use crate::persistence::durable::Durable;
 use crate::persistence::instances::write_leaf;
 use crate::persistence::journal::tag_as;
+use crate::persistence::options::directory;
 use crate::persistence::replay::LoadMemory;
 use crate::persistence::switch::ensure_bytes;
 use crate::persistence::tile_store::{ReplayMemory as _, ReplayStore};

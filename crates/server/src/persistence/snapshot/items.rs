@@ -20,7 +20,7 @@ use rdb::{Attributes, Collection, Element, Typed, TypedReader, Writer};
 use super::in_log::{self, InLog};
 use crate::config::Packed;
 use crate::limits::{PACKED_ENTRIES, PACKED_INTEGERS, PACKED_VALUE_BYTES, SNAPSHOT_FIELDS};
-use crate::persistence::Durable;
+use crate::persistence::durable::Durable;
 
 /// Bytes of items that are read between two looks at whether to go on, if they are not [`SNAPSHOT_FIELDS`].
 const READ_PAUSE_BYTES: usize = 1 << 20;

@@ -21,8 +21,8 @@ use rdb::{Entry, Item, Typed, TypedReader};
 use super::items::{Beyond, Destination, KINDS, ReadItems, read_items};
 use crate::config::Setting;
 use crate::limits::{LOAD_BUFFER_BYTES, LOAD_BUFFERS_PER_THREAD, LOAD_THREADS, LOAD_WINDOW};
-use crate::persistence::Durable;
-use crate::persistence::Relief;
+use crate::persistence::durable::Durable;
+use crate::persistence::relief::Relief;
 
 /// Treatment of a key that is present already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,9 @@ use keyspace::Turn;
 use super::file;
 use super::load::{Duplicates, check, load};
 use super::save::save_alone;
-use crate::persistence::Durable;
-use crate::persistence::{Persistence, Relief};
+use crate::persistence::durable::Durable;
+use crate::persistence::relief::Relief;
+use crate::persistence::state::Persistence;
 use crate::shared::gate::Closed;
 
 /// Options of a reload.

@@ -15,7 +15,7 @@ use super::items::ItemsWriter;
 use super::state::Outcome;
 use crate::config::{REDIS_VERSION, Setting};
 use crate::limits::SNAPSHOT_READ_BYTES;
-use crate::persistence::Durable;
+use crate::persistence::durable::Durable;
 use crate::request::Failure;
 
 /// Longest sleep between two checks for cancellation.

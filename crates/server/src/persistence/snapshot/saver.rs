@@ -6,8 +6,8 @@ use super::load::{Duplicates, load};
 
 use super::state::Outcome;
 use crate::persistence;
-use crate::persistence::Durable;
-use crate::persistence::Relief;
+use crate::persistence::durable::Durable;
+use crate::persistence::relief::Relief;
 use crate::shared::gate::Closed;
 
 /// Loads the snapshot if `loads`, then writes snapshots until the server stops.

@@ -15,7 +15,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::config::{SavePoint, Setting};
 use crate::limits::SNAPSHOT_RETRY_S;
-use crate::persistence::Durable;
+use crate::persistence::durable::Durable;
 use crate::shared::gate::Closed;
 
 /// Current snapshot, history, and progress.

@@ -5,12 +5,11 @@
 //! The rules of the command's row say it, in their order. A rule with `variable_flags` has the place of the
 //! key but not its use, which depends on the other arguments; those commands are named here.
 //!
-//! Not here: the fixed range of keys by which a batch prefetches (`table`).
+//! Not here: the fixed range of keys by which a batch prefetches (`row`).
 
 use resp::number;
 
-use super::{KeySpec, Spec};
-use crate::command::spec::{Begin, Find};
+use super::spec::{Begin, Find, KeySpec, Spec};
 
 /// A key of a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +17,7 @@ pub(crate) struct FoundKey {
     /// Its argument, counted from the command's name.
     pub(crate) at: usize,
     /// Its use, in the words of the rule.
-    pub(super) flags: &'static [&'static str],
+    pub(crate) flags: &'static [&'static str],
 }
 
 /// The keys of a request, whose arguments begin with the command's name; `None` if it cannot have as many as

@@ -1,0 +1,33 @@
+//! The families of commands, each with its rows. They are named here and nowhere else.
+
+use super::table::Table;
+use super::{
+    bitmap, config, connection, geo, hash, hyperloglog, key, list, pubsub, server, set, sort,
+    sorted_set, string, transaction,
+};
+
+/// Gives the table of commands its rows; a second call changes nothing. The start calls it before anything
+/// asks for a command.
+pub(crate) fn install() {
+    let families = [
+        string::COMMANDS,
+        bitmap::COMMANDS,
+        hyperloglog::COMMANDS,
+        hash::COMMANDS,
+        set::COMMANDS,
+        sorted_set::COMMANDS,
+        sorted_set::RANGES,
+        sorted_set::COMBINES,
+        sorted_set::WAITS,
+        geo::COMMANDS,
+        list::COMMANDS,
+        key::COMMANDS,
+        sort::COMMANDS,
+        connection::COMMANDS,
+        pubsub::COMMANDS,
+        server::COMMANDS,
+        config::COMMANDS,
+        transaction::COMMANDS,
+    ];
+    Table::install(families.into_iter().flatten());
+}
