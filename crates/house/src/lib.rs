@@ -3,7 +3,7 @@
 //!
 //! [`tokens`] reads Rust source, [`cut`] leaves tests out of it, [`outline`] says what a file defines and
 //! names, [`tree`] follows the names to the files that define them, [`graph`] finds cycles, [`shapes`]
-//! finds code that hides something, [`rooms`] says which way imports may run, [`measure`] makes numbers of
+//! finds code that is hard to read, [`rooms`] says which way imports may run, [`measure`] makes numbers of
 //! all that, and [`ratchet`] compares them.
 //! `tests/ratchet.rs` does it for this repository.
 //!

@@ -1,4 +1,5 @@
-//! Shapes of code and words of comments that hide something from a reader. Each search returns lines.
+//! Searches for code and comments that are hard to read: tuples as parameters, silent arms of a `match`,
+//! vague words. Each search returns the numbers of the lines found.
 
 use crate::tokens::Token;
 
@@ -44,7 +45,7 @@ fn parameters(tokens: &[Token<'_>], at: usize) -> Option<usize> {
     for (place, token) in tokens.iter().enumerate().skip(at + 1) {
         match token.text {
             "<" => angles += 1,
-            // The arrow of a function's type among the bounds ends none.
+            // The `>` of an arrow, as in the bound `F: Fn(u8) -> u8`, closes no list.
             ">" if tokens[place - 1].text != "-" => angles -= 1,
             "(" if angles <= 0 => return Some(place),
             "{" | ";" | "}" if angles <= 0 => return None,

@@ -17,7 +17,8 @@ use crate::store::{Shards, Store, Taking};
 /// How often a value is read back that others let leave memory again.
 const WARM_TRIES: usize = 3;
 
-/// What the commands that wait for values of a kind do with such a value. Their rows name it.
+/// The operations of blocking commands on values of one kind. The row of a blocking command names its
+/// `Taker`.
 pub(crate) struct Taker {
     pub(crate) kind: Kind,
     /// Whether leaves are cold of what is asked for.

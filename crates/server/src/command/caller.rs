@@ -1,5 +1,5 @@
-//! A caller of commands: the surroundings that they run in. A worker has one for its connections, the
-//! takeover of a file one for the file.
+//! The state that commands need beside their session: the turn, the journal, the reply buffer. Each worker
+//! has one `Caller` for all its connections; the takeover of a file has one for the file.
 
 use keyspace::Turn;
 
@@ -19,7 +19,7 @@ pub(crate) struct Caller {
     worker: usize,
     pub(crate) turn: Turn<'static>,
     stats: &'static WorkerStats,
-    /// Any command, for a context of which none runs yet.
+    /// Stands in a new context until a command runs.
     any: &'static Command,
     /// The way into the log; none without a log, and until it is loaded.
     pub(crate) journal: Option<Journal>,
@@ -37,7 +37,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// A caller on the thread of a worker, or on another one that counts for itself.
+    /// The caller of a worker. A thread that is no worker passes statistics of its own.
     pub(crate) fn new(
         server: &'static Server,
         worker: usize,

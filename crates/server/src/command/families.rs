@@ -1,4 +1,4 @@
-//! The families of commands, each with its rows. They are named here and nowhere else.
+//! The families of commands: the only list of their tables.
 
 use super::table::Table;
 use super::{

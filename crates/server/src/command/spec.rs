@@ -55,7 +55,7 @@ pub(crate) struct Spec {
     pub(crate) large: LargeUse,
     /// What it may make that takes memory, beyond what it brings.
     pub(crate) makes: Makes,
-    /// Of a command that waits for a value in a key: what is done with that value.
+    /// Of a command that waits for a value in a key: the operations on that value.
     pub(crate) taker: Option<&'static Taker>,
     pub(crate) subcommands: &'static [Spec],
     pub(crate) handler: Handler,

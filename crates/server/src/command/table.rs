@@ -28,7 +28,7 @@ pub(crate) struct Table {
     slots: Box<[NameSlot; SLOTS]>,
     /// Counters that commands and subcommands need.
     counters: usize,
-    /// What commands that wait do, once for each kind of value.
+    /// The operations of blocking commands, once for each kind of value.
     takers: Vec<&'static Taker>,
 }
 
@@ -132,7 +132,7 @@ impl Table {
         self.all().nth(usize::from(id))
     }
 
-    /// What commands that wait for values of a kind do with one.
+    /// The operations of blocking commands on values of a kind.
     ///
     /// # Panics
     /// No row names a taker of this kind.

@@ -1,4 +1,4 @@
-//! A log is given to the workers, and a worker gets its journal.
+//! Gives an opened log to the server, and each worker its journal.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -66,7 +66,7 @@ struct Asked<'a, 'c> {
     needs_data: bool,
 }
 
-/// A reason against a request, or nothing.
+/// Returns the admission that ends the search, or `None` if the request passes this check.
 type Check = fn(&Asked<'_, '_>) -> Option<Admission>;
 
 /// In the order of Redis.
@@ -195,7 +195,7 @@ fn room(asked: &Asked<'_, '_>) -> Option<Admission> {
     }
 }
 
-/// It has to fit into one record of the log.
+/// A writing request has to fit into one record of the log.
 fn log_record(asked: &Asked<'_, '_>) -> Option<Admission> {
     let is_too_long = asked.request.bytes as u64 > JOURNAL_VALUE_BYTES && asked.has(flag::WRITE);
     match is_too_long && asked.context.server.persistence.is_open() {
@@ -212,7 +212,7 @@ fn subscriber(asked: &Asked<'_, '_>) -> Option<Admission> {
     }
 }
 
-/// Messages that listeners have yet to get, and CLIENT PAUSE.
+/// A request waits while subscribers lag behind the messages they are to get, or during CLIENT PAUSE.
 fn wait(asked: &Asked<'_, '_>) -> Option<Admission> {
     let (server, context) = (asked.context.server, asked.context);
     if server.crowd.any() && may_publish(server, asked.flags) {
