@@ -272,7 +272,7 @@ fn others_go_on_while_a_target_is_slow() {
 
 #[test]
 fn so_many_at_a_time_and_others_wait_for_their_turn() {
-    /// As `limits.rs` has it.
+    /// As `limits/` has it.
     const MIGRATIONS: usize = 64;
     let (source, double) = (Server::start(ONE, &[]), Double::new());
     let mut clients: Vec<Client> = (0..MIGRATIONS + 6).map(|_| source.client()).collect();

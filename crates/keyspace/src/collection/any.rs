@@ -78,7 +78,7 @@ pub(crate) fn place_in_run(kind: Kind, run: Run<'_>, item: &Item<'_>) -> usize {
             let edge = Edge::of(&Scores, item, &mut scratch);
             lower(&Scores, run, &edge, Fraction::HALF)
         }
-        _ => run.count(),
+        Kind::String | Kind::List | Kind::Hash | Kind::Set | Kind::Stream => run.count(),
     }
 }
 

@@ -96,7 +96,7 @@ impl<'a> EntryRef<'a> {
             Kind::Set => Some(AnyItems::Set(self.items())),
             Kind::SortedSet => Some(AnyItems::SortedSet(self.items())),
             Kind::List => Some(AnyItems::List(self.items())),
-            _ => None,
+            Kind::String | Kind::Stream => None,
         }
     }
 
@@ -194,10 +194,11 @@ impl EntryMut<'_, '_> {
             return None;
         }
         let (form, kind) = (entry.form(), entry.kind());
+        let is_ordered = kind == Kind::SortedSet;
         let value = self.resize_value(new_len.max(len), form);
         let mut run = RunMut::new(value, len);
         match found {
-            Some(index) if kind != Kind::SortedSet => run.replace(index, item),
+            Some(index) if !is_ordered => run.replace(index, item),
             _ => {
                 // Another score is another place.
                 if let Some(index) = found {

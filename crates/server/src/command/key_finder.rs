@@ -9,24 +9,24 @@
 
 use resp::number;
 
-use super::spec::{Begin, Find, KeySpec, Spec};
+use super::spec::{Begin, Find, KeySpec, Spec, access};
 
 /// A key of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FoundKey {
     /// Its argument, counted from the command's name.
     pub(crate) at: usize,
-    /// Its use, in the words of the rule.
-    pub(crate) flags: &'static [&'static str],
+    /// Its use: bits of [`access`].
+    pub(crate) access: u16,
 }
 
 /// The keys of a request, whose arguments begin with the command's name; `None` if it cannot have as many as
 /// it claims.
 pub(crate) fn find(spec: &Spec, args: &[&[u8]]) -> Option<Vec<FoundKey>> {
     if spec.name == "migrate" {
-        let flags = spec.keys.first().map_or(&[][..], |rule| rule.flags);
+        let access = spec.keys.first().map_or(0, |rule| rule.access);
         let positions = sent_at(args)?;
-        return Some(positions.map(|at| FoundKey { at, flags }).collect());
+        return Some(positions.map(|at| FoundKey { at, access }).collect());
     }
     let mut found = Vec::new();
     for rule in spec.keys {
@@ -38,19 +38,19 @@ pub(crate) fn find(spec: &Spec, args: &[&[u8]]) -> Option<Vec<FoundKey>> {
         if last >= args.len() || last < first {
             return None;
         }
-        let flags = if rule.flags.contains(&"variable_flags") {
-            flags_by_arguments(spec, args)
+        let access = if rule.access & access::VARIABLE_FLAGS != 0 {
+            access_by_arguments(spec, args)
         } else {
-            rule.flags
+            rule.access
         };
         let positions = (first..=last).step_by(step);
-        found.extend(positions.map(|at| FoundKey { at, flags }));
+        found.extend(positions.map(|at| FoundKey { at, access }));
     }
     if spec.name == "sort"
         && let Some(at) = stored_at(args)
     {
-        let flags = spec.keys.last().map_or(&[][..], |rule| rule.flags);
-        found.push(FoundKey { at, flags });
+        let access = spec.keys.last().map_or(0, |rule| rule.access);
+        found.push(FoundKey { at, access });
     }
     (!found.is_empty() || spec.keys.is_empty()).then_some(found)
 }
@@ -156,10 +156,10 @@ fn range(rule: &KeySpec, args: &[&[u8]], first: usize) -> Option<(usize, usize, 
 }
 
 /// Use of the key of a command that reads or writes by its arguments.
-fn flags_by_arguments(spec: &Spec, args: &[&[u8]]) -> &'static [&'static str] {
-    const READS: &[&str] = &["RO", "access"];
-    const WRITES: &[&str] = &["OW", "update"];
-    const BOTH: &[&str] = &["RW", "access", "update"];
+fn access_by_arguments(spec: &Spec, args: &[&[u8]]) -> u16 {
+    const READS: u16 = access::RO | access::ACCESS;
+    const WRITES: u16 = access::OW | access::UPDATE;
+    const BOTH: u16 = access::RW | access::ACCESS | access::UPDATE;
     match spec.name {
         "set" if !(3..args.len()).any(|at| is(args, at, "get")) => WRITES,
         "bitfield" if only_reads_bits(args) => READS,
@@ -187,8 +187,10 @@ fn only_reads_bits(args: &[&[u8]]) -> bool {
 mod tests {
     use super::*;
 
-    const READ: &[&str] = &["RO", "access"];
-    const VARIABLE: &[&str] = &["RW", "access", "update", "variable_flags"];
+    const READ: u16 = access::RO | access::ACCESS;
+    /// Bits of which a key has one.
+    const EXCLUSIVE: u16 = access::RO | access::RW | access::OW | access::RM;
+    const VARIABLE: u16 = access::RW | access::ACCESS | access::UPDATE | access::VARIABLE_FLAGS;
 
     fn spec(name: &'static str, rule: KeySpec) -> Spec {
         Spec {
@@ -305,17 +307,23 @@ mod tests {
 
     #[test]
     fn arguments_decide_what_happens_to_a_variable_key() {
-        let flags = |name, request: &str| {
+        let access = |name, request: &str| {
             let args: Vec<&[u8]> = request.split(' ').map(str::as_bytes).collect();
             let found = find(&spec(name, KeySpec::one(1, VARIABLE)), &args);
-            found.expect("the key is there")[0].flags[0]
+            found.expect("the key is there")[0].access & EXCLUSIVE
         };
-        assert_eq!(flags("set", "set get get"), "OW");
-        assert_eq!(flags("set", "set k v NX Get"), "RW");
-        assert_eq!(flags("bitfield", "bitfield k"), "RO");
-        assert_eq!(flags("bitfield", "bitfield k get u8 0 overflow fail"), "RO");
-        assert_eq!(flags("bitfield", "bitfield k get u8"), "RW");
-        assert_eq!(flags("bitfield", "bitfield k get u8 0 incrby u8 0 1"), "RW");
-        assert_eq!(flags("other", "other k"), "RW");
+        assert_eq!(access("set", "set get get"), access::OW);
+        assert_eq!(access("set", "set k v NX Get"), access::RW);
+        assert_eq!(access("bitfield", "bitfield k"), access::RO);
+        assert_eq!(
+            access("bitfield", "bitfield k get u8 0 overflow fail"),
+            access::RO
+        );
+        assert_eq!(access("bitfield", "bitfield k get u8"), access::RW);
+        assert_eq!(
+            access("bitfield", "bitfield k get u8 0 incrby u8 0 1"),
+            access::RW
+        );
+        assert_eq!(access("other", "other k"), access::RW);
     }
 }

@@ -7,6 +7,7 @@
 pub(crate) mod bitmap;
 mod blocking;
 mod caller;
+pub(crate) mod category;
 pub(crate) mod cluster;
 pub(crate) mod combining;
 pub(crate) mod config;
@@ -44,7 +45,7 @@ pub(crate) use caller::Caller;
 pub(crate) use queue::Spares;
 pub(crate) use row::{Command, Control, Reach, Routing};
 pub(crate) use session::Session;
-pub(crate) use spec::{Arg, ArgKind, Group, Handler, KeySpec, Makes, Spec, flag};
+pub(crate) use spec::{Arg, ArgKind, Group, Handler, KeySpec, Makes, Spec, access, flag};
 pub(crate) use table::{Table, table};
 
 use park::Parked;

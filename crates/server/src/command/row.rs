@@ -3,7 +3,7 @@
 
 use super::key_finder;
 use super::room::bounded;
-use super::spec::{Begin, Find, Group, Handler, KeySpec, Spec, flag};
+use super::spec::{Begin, Find, Group, Handler, KeySpec, Spec, access, flag};
 use crate::request::Args;
 
 /// A row of the table: a [`Spec`], and fields that follow from its position. Fields that every request needs
@@ -235,7 +235,7 @@ fn is_plain(rule: &KeySpec) -> bool {
         (rule.begin, rule.find),
         (Begin::Index(_), Find::Range { limit: 0, .. })
     );
-    by_position && !rule.flags.contains(&"incomplete")
+    by_position && rule.access & access::INCOMPLETE == 0
 }
 
 /// First, last and step over all rules that begin at a fixed argument.

@@ -29,8 +29,9 @@ pub(crate) struct Spec {
     pub(crate) summary: &'static str,
     /// Cost, as COMMAND DOCS says it.
     pub(crate) complexity: &'static str,
-    /// ACL categories beyond those that follow from flags and group, e.g. `@dangerous`.
-    pub(crate) categories: &'static [&'static str],
+    /// ACL categories beyond those that follow from flags and group: a union of the constants of
+    /// [`super::category`].
+    pub(crate) categories: u32,
     pub(crate) tips: &'static [&'static str],
     /// The arguments, for COMMAND DOCS.
     pub(crate) args: &'static [Arg],
@@ -110,7 +111,7 @@ impl Spec {
         since: "1.0.0",
         summary: "",
         complexity: "O(1)",
-        categories: &[],
+        categories: 0,
         tips: &[],
         args: &[],
         history: &[],
@@ -267,12 +268,52 @@ pub(crate) enum Group {
 
 /// A rule that finds some of a command's keys.
 pub(crate) struct KeySpec {
-    /// Use of the keys: `RO`/`RW`/`OW`/`RM`, then `access`, `update`, `insert`, `delete`, `variable_flags`,
-    /// ...
-    pub(crate) flags: &'static [&'static str],
+    /// Use of the keys: a union of the constants of [`access`].
+    pub(crate) access: u16,
     pub(crate) begin: Begin,
     pub(crate) find: Find,
     pub(crate) notes: Option<&'static str>,
+}
+
+/// Use of a key, as COMMAND INFO names it: one of the first four, and what is done with the value.
+pub(crate) mod access {
+    /// Reads the value or facts about it.
+    pub(crate) const RO: u16 = 1 << 0;
+    /// Changes the value by what it was.
+    pub(crate) const RW: u16 = 1 << 1;
+    /// Replaces the value.
+    pub(crate) const OW: u16 = 1 << 2;
+    /// Removes the key.
+    pub(crate) const RM: u16 = 1 << 3;
+    /// Returns, copies or uses data of the value.
+    pub(crate) const ACCESS: u16 = 1 << 4;
+    /// Changes data of the value.
+    pub(crate) const UPDATE: u16 = 1 << 5;
+    /// Adds data and changes none.
+    pub(crate) const INSERT: u16 = 1 << 6;
+    /// Removes data.
+    pub(crate) const DELETE: u16 = 1 << 7;
+    /// A channel rather than a key.
+    pub(crate) const NOT_KEY: u16 = 1 << 8;
+    /// There may be further keys.
+    pub(crate) const INCOMPLETE: u16 = 1 << 9;
+    /// Other arguments decide ([`crate::command::key_finder`]).
+    pub(crate) const VARIABLE_FLAGS: u16 = 1 << 10;
+
+    /// Bits and their names, in the order of COMMAND INFO.
+    pub(crate) const NAMES: &[(u16, &str)] = &[
+        (RO, "RO"),
+        (RW, "RW"),
+        (OW, "OW"),
+        (RM, "RM"),
+        (ACCESS, "access"),
+        (UPDATE, "update"),
+        (INSERT, "insert"),
+        (DELETE, "delete"),
+        (NOT_KEY, "not_key"),
+        (INCOMPLETE, "incomplete"),
+        (VARIABLE_FLAGS, "variable_flags"),
+    ];
 }
 
 /// Where a rule's keys begin.
@@ -299,9 +340,9 @@ pub(crate) enum Find {
 
 impl KeySpec {
     /// One key at an argument.
-    pub(crate) const fn one(at: i32, flags: &'static [&'static str]) -> KeySpec {
+    pub(crate) const fn one(at: i32, access: u16) -> KeySpec {
         KeySpec {
-            flags,
+            access,
             begin: Begin::Index(at),
             find: Find::Range {
                 last: 0,
@@ -313,9 +354,9 @@ impl KeySpec {
     }
 
     /// Every `step`-th argument from `first` to the end.
-    pub(crate) const fn rest(first: i32, step: i32, flags: &'static [&'static str]) -> KeySpec {
+    pub(crate) const fn rest(first: i32, step: i32, access: u16) -> KeySpec {
         KeySpec {
-            flags,
+            access,
             begin: Begin::Index(first),
             find: Find::Range {
                 last: -1,

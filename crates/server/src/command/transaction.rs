@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyspace::{Key, reason};
 
 use super::{
-    Arg, Args, Command, Context, Failure, Group, Handled, KeySpec, Makes, Next, Spec, failure, flag,
+    Arg, Args, Command, Context, Failure, Group, Handled, KeySpec, Makes, Next, Spec, access,
+    failure, flag,
 };
 use crate::command::connection::track;
 use crate::command::queue::Transaction;
@@ -66,7 +67,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -2,
         flags: QUICK | flag::KEEPS,
-        keys: &[KeySpec::rest(1, 1, &["RO"])],
+        keys: &[KeySpec::rest(1, 1, access::RO)],
         since: "2.2.0",
         summary: "Lets the next transaction fail if one of the keys changes before it runs",
         complexity: "O(1) for each key",

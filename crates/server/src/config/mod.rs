@@ -4,7 +4,8 @@
 //! writes one value; `settings` holds the values of a running server. `syntax` is the line of a configuration
 //! file, `file` and `flags` collect directives as typed, `load` gives them meaning, `foreign` to those that
 //! are no settings here; `report` is `--check-config`. `rewrite` is CONFIG REWRITE, `help` is `--help`, and
-//! `docs` writes docs/config.md. Parts of values: `classes` of keyspace events, save `points`. `addresses`
+//! `docs` writes docs/config.md. Parts of values: `classes` of keyspace events, save `points`, the `policy`
+//! of the memory limit. `addresses`
 //! checks that the process may map as much memory as its settings need, `first_process` finds a container's
 //! server, `version` holds the versions.
 //!
@@ -22,6 +23,7 @@ mod load;
 pub(crate) mod logging;
 mod packed;
 mod points;
+mod policy;
 mod report;
 mod rewrite;
 mod settings;
@@ -37,6 +39,7 @@ pub(crate) use foreign::Foreign;
 pub(crate) use load::{Startup, load};
 pub(crate) use packed::Packed;
 pub(crate) use points::SavePoint;
+pub(crate) use policy::{MaxMemoryPolicy, Scope};
 pub(crate) use rewrite::{remove_leftovers, rewrite};
 pub(crate) use settings::{Change, ClientClass, Settings};
 pub(crate) use table::{Row, Setting, TABLE};

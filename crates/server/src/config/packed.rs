@@ -166,10 +166,10 @@ impl Packed {
         is_numeric: bool,
     ) -> Form {
         let packed = match kind {
-            Kind::List => return Form::Part,
+            Kind::String | Kind::List | Kind::Stream => return Form::Part,
             Kind::Set => Packed::set(settings),
             Kind::SortedSet => Packed::sorted_set(settings),
-            _ => Packed::hash(settings),
+            Kind::Hash => Packed::hash(settings),
         };
         let is_packed = len <= packed.entries as u64 && longest <= packed.value;
         match kind == Kind::Set {

@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::foreign::Foreign;
+use super::policy::MaxMemoryPolicy;
 use super::table::{Kind, Setting, TABLE};
 use super::value::{self, Value};
 
@@ -172,6 +173,11 @@ impl Settings {
             Kind::Choice(names) => names[self.int(setting) as usize],
             _ => panic!("{setting:?} is no choice"),
         }
+    }
+
+    /// Meaning of `maxmemory-policy`.
+    pub(crate) fn max_memory_policy(&self) -> MaxMemoryPolicy {
+        MaxMemoryPolicy::of_number(self.int(Setting::MaxMemoryPolicy))
     }
 
     /// The value of a setting that is text: a path, a password, addresses separated by a space.

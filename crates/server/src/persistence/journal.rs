@@ -506,7 +506,7 @@ pub(crate) fn type_of(tag: Tag) -> Type {
     let kind = Kind::from_bits(tag.kind).expect("the log knows the kind");
     let form = match tag.form {
         0 => Form::Whole,
-        1 if kind == Kind::Hash => Form::Whole,
+        EXPIRING if is_expiring(tag) => Form::Whole,
         1 => Form::Decimal,
         _ => Form::Part,
     };

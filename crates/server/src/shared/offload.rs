@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering:
 use keyspace::Exclusive;
 
 use super::Shared;
-use crate::config::Setting;
+use crate::config::MaxMemoryPolicy;
 
 /// Leaves of trees that are only in the log.
 #[derive(Default)]
@@ -123,7 +123,7 @@ impl Offload {
 impl Shared {
     /// Whether the policy is `offload`.
     pub(crate) fn offloads(&self) -> bool {
-        self.settings.choice(Setting::MaxMemoryPolicy) == "offload"
+        self.settings.max_memory_policy() == MaxMemoryPolicy::Offload
     }
 
     /// Begins offloading and tells the keyspace.

@@ -11,7 +11,7 @@ use keyspace::{Kind, ListRef, SortedRef};
 fn beside_item(kind: Kind) -> usize {
     match kind {
         Kind::SortedSet => 48,
-        _ => 10,
+        Kind::String | Kind::Hash | Kind::Set | Kind::List | Kind::Stream => 10,
     }
 }
 

@@ -79,7 +79,9 @@ impl Arriving {
                     ..Arriving::empty(pieces, most / 2, store)?
                 }
             }
-            _ => Arriving::empty(pieces, most, store)?,
+            Kind::String | Kind::List | Kind::Hash | Kind::Set | Kind::Stream => {
+                Arriving::empty(pieces, most, store)?
+            }
         };
         let mut pushed = Ok(());
         builder.each(&mut |item| {
@@ -143,7 +145,9 @@ impl Arriving {
                 let number = self.numbers.of(&Item::single(item.name));
                 self.edits.put(number, item.name);
             }
-            _ => self.edits.set(item),
+            Kind::String | Kind::Hash | Kind::Set | Kind::SortedSet | Kind::Stream => {
+                self.edits.set(item);
+            }
         }
         match self.edits.bytes().len() >= self.most {
             true => self.settle(store),

@@ -21,7 +21,7 @@ mod words;
 
 use resp::number;
 
-use super::{Arg, ArgKind, Failure, Group, KeySpec, Makes, Spec, flag::*};
+use super::{Arg, ArgKind, Failure, Group, KeySpec, Makes, Spec, access, flag::*};
 use crate::server::Server;
 
 const OFFSET: Failure = Failure::of("ERR bit offset is not an integer or out of range");
@@ -73,7 +73,7 @@ const OPERATION: Arg = Arg::one_of(
 const UNIT_HISTORY: &[(&str, &str)] = &[("7.0.0", "`BYTE` and `BIT` came.")];
 
 /// One key that is read.
-const READ: &[KeySpec] = &[KeySpec::one(1, &["RO", "access"])];
+const READ: &[KeySpec] = &[KeySpec::one(1, access::RO | access::ACCESS)];
 
 /// The table of this family.
 pub(crate) const COMMANDS: &[Spec] = &[
@@ -82,7 +82,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Value,
         arity: 4,
         flags: WRITE | DENYOOM,
-        keys: &[KeySpec::one(1, &["RW", "access", "update"])],
+        keys: &[KeySpec::one(
+            1,
+            access::RW | access::ACCESS | access::UPDATE,
+        )],
         group: Group::Bitmap,
         since: "2.2.0",
         summary: "Sets one bit of a value, which grows as needed, and returns what it was",
@@ -160,8 +163,8 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -4,
         flags: WRITE | DENYOOM,
         keys: &[
-            KeySpec::one(2, &["OW", "update"]),
-            KeySpec::rest(3, 1, &["RO", "access"]),
+            KeySpec::one(2, access::OW | access::UPDATE),
+            KeySpec::rest(3, 1, access::RO | access::ACCESS),
         ],
         group: Group::Bitmap,
         since: "2.6.0",
@@ -188,7 +191,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         flags: WRITE | DENYOOM,
         keys: &[KeySpec {
             notes: Some("Written to only with `SET` or `INCRBY`"),
-            ..KeySpec::one(1, &["RW", "access", "update", "variable_flags"])
+            ..KeySpec::one(
+                1,
+                access::RW | access::ACCESS | access::UPDATE | access::VARIABLE_FLAGS,
+            )
         }],
         group: Group::Bitmap,
         since: "3.2.0",

@@ -16,7 +16,7 @@ mod polygon;
 mod search;
 
 use super::spec::{Begin, Find};
-use super::{Arg, ArgKind, Args, Failure, Group, KeySpec, Makes, Spec, flag::*};
+use super::{Arg, ArgKind, Args, Failure, Group, KeySpec, Makes, Spec, access, flag::*};
 
 const NO_UNIT: Failure = Failure::of("ERR unsupported unit provided. please use M, KM, FT, MI");
 
@@ -100,7 +100,7 @@ const FROM: Arg = Arg::one_of(
 /// A row of the commands that read one key.
 const READS: Spec = Spec {
     flags: READONLY,
-    keys: &[KeySpec::one(1, &["RO", "access"])],
+    keys: &[KeySpec::one(1, access::RO | access::ACCESS)],
     complexity: "O(log N)",
     group: Group::Geo,
     ..Spec::BASE
@@ -113,7 +113,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -5,
         flags: WRITE | DENYOOM,
-        keys: &[KeySpec::one(1, &["RW", "update"])],
+        keys: &[KeySpec::one(1, access::RW | access::UPDATE)],
         since: "3.2.0",
         summary: "Gives members places on the earth, as scores; tells how many are new",
         complexity: "O(log N) for each member",
@@ -224,8 +224,8 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -8,
         flags: WRITE | DENYOOM,
         keys: &[
-            KeySpec::one(1, &["OW", "update"]),
-            KeySpec::one(2, &["RO", "access"]),
+            KeySpec::one(1, access::OW | access::UPDATE),
+            KeySpec::one(2, access::RO | access::ACCESS),
         ],
         since: "6.2.0",
         summary: "Gives a key the members in a circle or a box",
@@ -270,9 +270,9 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -6,
         flags: WRITE | DENYOOM | MOVABLE_KEYS,
         keys: &[
-            KeySpec::one(1, &["RO", "access"]),
+            KeySpec::one(1, access::RO | access::ACCESS),
             KeySpec {
-                flags: &["OW", "update"],
+                access: access::OW | access::UPDATE,
                 begin: Begin::Keyword("STORE", 6),
                 find: Find::Range {
                     last: 0,
@@ -282,7 +282,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
                 notes: None,
             },
             KeySpec {
-                flags: &["OW", "update"],
+                access: access::OW | access::UPDATE,
                 begin: Begin::Keyword("STOREDIST", 6),
                 find: Find::Range {
                     last: 0,
@@ -343,9 +343,9 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -5,
         flags: WRITE | DENYOOM | MOVABLE_KEYS,
         keys: &[
-            KeySpec::one(1, &["RO", "access"]),
+            KeySpec::one(1, access::RO | access::ACCESS),
             KeySpec {
-                flags: &["OW", "update"],
+                access: access::OW | access::UPDATE,
                 begin: Begin::Keyword("STORE", 5),
                 find: Find::Range {
                     last: 0,
@@ -355,7 +355,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
                 notes: None,
             },
             KeySpec {
-                flags: &["OW", "update"],
+                access: access::OW | access::UPDATE,
                 begin: Begin::Keyword("STOREDIST", 5),
                 find: Find::Range {
                     last: 0,

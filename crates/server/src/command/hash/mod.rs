@@ -24,7 +24,7 @@ use keyspace::collection::kind::Fields;
 
 use super::items::scan;
 use super::spec::ItemsNeeded;
-use super::{Arg, ArgKind, Group, KeySpec, Makes, Spec, flag::*};
+use super::{Arg, ArgKind, Group, KeySpec, Makes, Spec, access, flag::*};
 
 const KEY: Arg = Arg::key("key");
 const FIELD: Arg = Arg::of("field", ArgKind::String);
@@ -36,7 +36,7 @@ const PAIRS: Arg = Arg::block("field_value", &[FIELD, VALUE]).multiple();
 /// A row of the commands that read one key.
 const READS: Spec = Spec {
     flags: READONLY | FAST,
-    keys: &[KeySpec::one(1, &["RO", "access"])],
+    keys: &[KeySpec::one(1, access::RO | access::ACCESS)],
     group: Group::Hash,
     since: "2.0.0",
     ..Spec::BASE
@@ -54,14 +54,14 @@ const LISTS: Spec = Spec {
 
 /// A row of the commands that tell something about a hash or a field.
 const REPORTS: Spec = Spec {
-    keys: &[KeySpec::one(1, &["RO"])],
+    keys: &[KeySpec::one(1, access::RO)],
     ..READS
 };
 
 /// A row of the commands that set fields.
 const SETS: Spec = Spec {
     flags: WRITE | DENYOOM | FAST,
-    keys: &[KeySpec::one(1, &["RW", "update"])],
+    keys: &[KeySpec::one(1, access::RW | access::UPDATE)],
     ..READS
 };
 
@@ -103,7 +103,7 @@ const EXPIRES: Spec = Spec {
 /// A row of the commands that tell when fields expire.
 const TELLS: Spec = Spec {
     arity: -5,
-    keys: &[KeySpec::one(1, &["RO", "access"])],
+    keys: &[KeySpec::one(1, access::RO | access::ACCESS)],
     items: ItemsNeeded::Named { from: 4, step: 1 },
     since: "7.4.0",
     complexity: "O(N) for N fields that are named",
@@ -205,7 +205,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "hsetnx",
         makes: Makes::Little,
         arity: 4,
-        keys: &[KeySpec::one(1, &["RW", "insert"])],
+        keys: &[KeySpec::one(1, access::RW | access::INSERT)],
         summary: "Sets the value of a field that does not exist yet",
         args: &[KEY, FIELD, VALUE],
         items: ItemsNeeded::Named { from: 2, step: 2 },
@@ -229,7 +229,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -3,
         flags: WRITE | REMOVES | FAST,
-        keys: &[KeySpec::one(1, &["RW", "delete"])],
+        keys: &[KeySpec::one(1, access::RW | access::DELETE)],
         summary: "Removes fields, and the key with the last of them; tells how many there were",
         complexity: "O(N) for N fields that are named",
         args: &[KEY, FIELD.multiple()],
@@ -243,7 +243,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Taken,
         arity: -5,
         flags: WRITE | REMOVES | FAST,
-        keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
+        keys: &[KeySpec::one(
+            1,
+            access::RW | access::ACCESS | access::DELETE,
+        )],
         since: "8.0.0",
         summary: "Returns the values of fields and removes these fields (as in Redis 8.0)",
         complexity: "O(N) for N fields that are named",
@@ -256,7 +259,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "hincrby",
         makes: Makes::Little,
         arity: 4,
-        keys: &[KeySpec::one(1, &["RW", "access", "update"])],
+        keys: &[KeySpec::one(
+            1,
+            access::RW | access::ACCESS | access::UPDATE,
+        )],
         summary: "Adds to the integer in a field; a missing field counts as 0",
         args: &[KEY, FIELD, Arg::of("increment", ArgKind::Integer)],
         items: ItemsNeeded::Named { from: 2, step: 2 },
@@ -267,7 +273,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "hincrbyfloat",
         makes: Makes::Little,
         arity: 4,
-        keys: &[KeySpec::one(1, &["RW", "access", "update"])],
+        keys: &[KeySpec::one(
+            1,
+            access::RW | access::ACCESS | access::UPDATE,
+        )],
         since: "2.6.0",
         summary: "Adds to the decimal number in a field; a missing field counts as 0",
         args: &[KEY, FIELD, Arg::of("increment", ArgKind::Double)],
@@ -403,7 +412,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "hpersist",
         makes: Makes::Little,
         flags: WRITE | FAST,
-        keys: &[KeySpec::one(1, &["RW", "update"])],
+        keys: &[KeySpec::one(1, access::RW | access::UPDATE)],
         summary: "Lets fields expire no more (as in Redis 7.4)",
         handler: expiry::hpersist,
         ..TELLS
@@ -413,7 +422,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Reply,
         arity: -5,
         flags: WRITE | FAST,
-        keys: &[KeySpec::one(1, &["RW", "access", "update"])],
+        keys: &[KeySpec::one(
+            1,
+            access::RW | access::ACCESS | access::UPDATE,
+        )],
         since: "8.0.0",
         summary: "Returns the values of fields, and lets them expire or not (as in Redis 8.0)",
         complexity: "O(N) for N fields that are named",

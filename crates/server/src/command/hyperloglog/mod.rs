@@ -16,7 +16,7 @@ mod debug;
 use keyspace::hyperloglog::{self, Corrupted, Density};
 
 use super::spec::{Begin, Find};
-use super::{Arg, ArgKind, Failure, Group, KeySpec, Makes, Spec, flag::*};
+use super::{Arg, ArgKind, Failure, Group, KeySpec, Makes, Spec, access, flag::*};
 use crate::config::{Setting, Settings};
 
 const NOT_ONE: Failure = Failure::of("WRONGTYPE Key is not a valid HyperLogLog string value.");
@@ -59,7 +59,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -2,
         flags: WRITE | DENYOOM | FAST,
-        keys: &[KeySpec::one(1, &["RW", "insert"])],
+        keys: &[KeySpec::one(1, access::RW | access::INSERT)],
         summary: "Adds elements to a HyperLogLog; tells whether its estimate may have changed",
         complexity: "O(1) for each element",
         args: &[
@@ -75,9 +75,9 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -2,
         flags: WRITE | DENYOOM,
         keys: &[
-            KeySpec::one(1, &["RW", "access", "insert"]),
+            KeySpec::one(1, access::RW | access::ACCESS | access::INSERT),
             KeySpec {
-                flags: &["RO", "access"],
+                access: access::RO | access::ACCESS,
                 begin: Begin::Index(2),
                 find: ALL,
                 notes: None,
@@ -103,7 +103,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -2,
         flags: READONLY | MAY_REPLICATE,
         keys: &[KeySpec {
-            flags: &["RW", "access"],
+            access: access::RW | access::ACCESS,
             begin: Begin::Index(1),
             find: ALL,
             notes: Some(
@@ -121,7 +121,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 3,
         flags: WRITE | DENYOOM | ADMIN | SYSTEM,
-        keys: &[KeySpec::one(2, &["RW", "access"])],
+        keys: &[KeySpec::one(2, access::RW | access::ACCESS)],
         summary: "Shows the registers of a HyperLogLog, or makes it dense",
         complexity: "N/A",
         args: &[Arg::of("subcommand", ArgKind::String), Arg::key("key")],

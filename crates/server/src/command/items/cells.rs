@@ -34,6 +34,9 @@ pub(in crate::command) fn write_cell(writer: &mut Writer<'_>, cell: Cell<'_>) {
 pub(in crate::command) fn write_value<K: Held>(writer: &mut Writer<'_>, item: &Item<'_>) {
     match K::KIND {
         Kind::SortedSet => writer.score(score_of(item)),
-        _ => write_cell(writer, item.value.expect("a field of a hash has a value")),
+        Kind::Hash => write_cell(writer, item.value.expect("a field of a hash has a value")),
+        Kind::String | Kind::Set | Kind::List | Kind::Stream => {
+            unreachable!("its items have no values")
+        }
     }
 }

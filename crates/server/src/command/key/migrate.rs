@@ -15,7 +15,9 @@ use keyspace::{Key, reason};
 use super::exchange::{Delivery, Lost, Parcel, Recipient, deliver};
 use crate::command::deferred::{Around, Progress, Slice, Work, on_a_thread};
 use crate::command::spec::{Begin, Find};
-use crate::command::{Arg, ArgKind, Args, Context, Failure, Handled, KeySpec, Next, failure};
+use crate::command::{
+    Arg, ArgKind, Args, Context, Failure, Handled, KeySpec, Next, access, failure,
+};
 use crate::config::Setting;
 use crate::limits::{
     JOURNAL_REQUEST_BYTES, MIGRATE_DEFAULT_TIMEOUT_MS, MIGRATE_TIMEOUT_MS, MIGRATIONS,
@@ -28,9 +30,9 @@ use crate::store::Store;
 
 /// Its keys: one, or those behind a word.
 pub(super) const KEYS: &[KeySpec] = &[
-    KeySpec::one(3, &["RW", "access", "delete"]),
+    KeySpec::one(3, access::RW | access::ACCESS | access::DELETE),
     KeySpec {
-        flags: &["RW", "access", "delete", "incomplete"],
+        access: access::RW | access::ACCESS | access::DELETE | access::INCOMPLETE,
         begin: Begin::Keyword("KEYS", -2),
         find: Find::Range {
             last: -1,

@@ -20,7 +20,7 @@ mod transfer;
 pub(crate) use existence::type_name;
 
 use super::spec::{FIRST_VALUE, ItemsNeeded, LargeUse, NO_VALUES};
-use super::{Arg, ArgKind, Group, KeySpec, Makes, Spec, flag::*};
+use super::{Arg, ArgKind, Group, KeySpec, Makes, Spec, access, category, flag::*};
 
 /// The key of the first key rule.
 const KEY: Arg = Arg::key("key");
@@ -69,8 +69,8 @@ const RESTORE_ARGS: &[Arg] = &[
 const RESTORES: Spec = Spec {
     arity: -4,
     flags: WRITE | DENYOOM,
-    keys: &[KeySpec::one(1, &["OW", "update"])],
-    categories: &["@dangerous"],
+    keys: &[KeySpec::one(1, access::OW | access::UPDATE)],
+    categories: category::DANGEROUS,
     complexity: "O(N), N being the bytes of the value",
     args: RESTORE_ARGS,
     history: &[
@@ -103,7 +103,7 @@ const REPORTS: u32 = READONLY | FAST;
 const EXPIRES: Spec = Spec {
     arity: -3,
     flags: WRITE | FAST,
-    keys: &[KeySpec::one(1, &["RW", "update"])],
+    keys: &[KeySpec::one(1, access::RW | access::UPDATE)],
     history: CONDITION_HISTORY,
     makes: Makes::Little,
     ..Spec::BASE
@@ -113,7 +113,7 @@ const EXPIRES: Spec = Spec {
 const LIFETIME: Spec = Spec {
     arity: 2,
     flags: REPORTS,
-    keys: &[KeySpec::one(1, &["RO", "access"])],
+    keys: &[KeySpec::one(1, access::RO | access::ACCESS)],
     args: &[KEY],
     makes: Makes::Little,
     ..Spec::BASE
@@ -137,7 +137,7 @@ const RENAMES: Spec = Spec {
 const OBJECT: Spec = Spec {
     arity: 3,
     flags: READONLY | BOUNDED,
-    keys: &[KeySpec::one(2, &["RO"])],
+    keys: &[KeySpec::one(2, access::RO)],
     since: "2.2.3",
     tips: &["nondeterministic_output"],
     args: &[KEY],
@@ -152,7 +152,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -2,
         flags: WRITE | REMOVES | BOUNDED,
-        keys: &[KeySpec::rest(1, 1, &["RM", "delete"])],
+        keys: &[KeySpec::rest(1, 1, access::RM | access::DELETE)],
         complexity: "O(N), N being the number of keys; memory of large values is freed in the background",
         summary: "Removes keys, all in one step; tells how many there were",
         tips: COUNTS_ALL_KEYS,
@@ -166,7 +166,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -2,
         flags: WRITE | REMOVES | FAST,
-        keys: &[KeySpec::rest(1, 1, &["RM", "delete"])],
+        keys: &[KeySpec::rest(1, 1, access::RM | access::DELETE)],
         since: "4.0.0",
         complexity: "O(N), N being the number of keys; memory of large values is freed in the background",
         summary: "Removes keys as DEL does, which frees large values in the background too",
@@ -181,7 +181,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -2,
         flags: REPORTS,
-        keys: &[KeySpec::rest(1, 1, &["RO"])],
+        keys: &[KeySpec::rest(1, 1, access::RO)],
         complexity: "O(N), N being the number of keys",
         summary: "Counts how many of the named keys are there",
         tips: COUNTS_ALL_KEYS,
@@ -196,7 +196,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 2,
         flags: REPORTS,
-        keys: &[KeySpec::one(1, &["RO"])],
+        keys: &[KeySpec::one(1, access::RO)],
         summary: "Tells the type of a key's value",
         args: &[KEY],
         needs: NO_VALUES,
@@ -208,7 +208,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -2,
         flags: REPORTS,
-        keys: &[KeySpec::rest(1, 1, &["RO"])],
+        keys: &[KeySpec::rest(1, 1, access::RO)],
         since: "3.2.1",
         complexity: "O(N), N being the number of keys",
         summary: "Makes keys count as accessed now; tells how many there are",
@@ -301,7 +301,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 2,
         flags: WRITE | FAST,
-        keys: &[KeySpec::one(1, &["RW", "update"])],
+        keys: &[KeySpec::one(1, access::RW | access::UPDATE)],
         since: "2.2.0",
         summary: "Lets a key live on: takes its expiry away",
         args: &[KEY],
@@ -314,7 +314,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Reply,
         arity: -1,
         flags: READONLY,
-        categories: &["@dangerous"],
+        categories: category::DANGEROUS,
         complexity: "O(N), N being the number of keys in the database",
         summary: "Lists the keys that match a pattern, or all keys without one",
         tips: &["request_policy:all_shards", "nondeterministic_output_order"],
@@ -360,8 +360,8 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "rename",
         flags: WRITE | BOUNDED,
         keys: &[
-            KeySpec::one(1, &["RW", "access", "delete"]),
-            KeySpec::one(2, &["OW", "update"]),
+            KeySpec::one(1, access::RW | access::ACCESS | access::DELETE),
+            KeySpec::one(2, access::OW | access::UPDATE),
         ],
         summary: "Gives a key another name, and takes that name from whatever had it",
         needs: FIRST_VALUE,
@@ -374,8 +374,8 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "renamenx",
         flags: WRITE | FAST,
         keys: &[
-            KeySpec::one(1, &["RW", "access", "delete"]),
-            KeySpec::one(2, &["OW", "insert"]),
+            KeySpec::one(1, access::RW | access::ACCESS | access::DELETE),
+            KeySpec::one(2, access::OW | access::INSERT),
         ],
         summary: "Gives a key another name if nothing has that name",
         history: &[("3.2.0", "Answers 0, no error, if both names are the same.")],
@@ -391,8 +391,8 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -3,
         flags: WRITE | DENYOOM | BOUNDED,
         keys: &[
-            KeySpec::one(1, &["RO", "access"]),
-            KeySpec::one(2, &["OW", "update"]),
+            KeySpec::one(1, access::RO | access::ACCESS),
+            KeySpec::one(2, access::OW | access::UPDATE),
         ],
         since: "6.2.0",
         complexity: "O(N), N being the number of elements of a collection; O(1) for a string",
@@ -419,7 +419,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 3,
         flags: WRITE | FAST,
-        keys: &[KeySpec::one(1, &["RW", "access", "update"])],
+        keys: &[KeySpec::one(
+            1,
+            access::RW | access::ACCESS | access::UPDATE,
+        )],
         summary: "Takes a key into another database, if that has no such key",
         args: &[KEY, Arg::of("db", ArgKind::Integer)],
         elsewhere: transfer::move_target,
@@ -432,7 +435,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Item,
         arity: 2,
         flags: READONLY,
-        keys: &[KeySpec::one(1, &["RO", "access"])],
+        keys: &[KeySpec::one(1, access::RO | access::ACCESS)],
         since: "2.6.0",
         complexity: "O(N), N being the bytes of the value",
         summary: "Gives a key's value as bytes that RESTORE takes, here or at a redis-server",
@@ -453,7 +456,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         flags: WRITE | DENYOOM | ASKING | SYSTEM,
         group: Group::Server,
         since: "3.0.0",
-        categories: &["@keyspace", "@dangerous"],
+        categories: category::KEYSPACE | category::DANGEROUS,
         summary: "RESTORE, as the nodes of a Redis cluster send it with MIGRATE",
         ..RESTORES
     },
@@ -464,7 +467,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         flags: WRITE | REMOVES | MOVABLE_KEYS,
         keys: migrate::KEYS,
         since: "2.6.0",
-        categories: &["@dangerous"],
+        categories: category::DANGEROUS,
         complexity: "O(N), N being the bytes of the values, which are sent over the network",
         summary: "Moves keys to another server, each removed here when it is there",
         tips: &["nondeterministic_output"],
@@ -535,7 +538,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: 1,
         flags: READONLY | FAST,
         group: Group::Server,
-        categories: &["@keyspace"],
+        categories: category::KEYSPACE,
         summary: "Counts the keys of the selected database",
         tips: &["request_policy:all_shards", "response_policy:agg_sum"],
         handler: database::dbsize,
@@ -547,7 +550,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -1,
         flags: WRITE | REMOVES,
         group: Group::Server,
-        categories: &["@keyspace", "@dangerous"],
+        categories: category::KEYSPACE | category::DANGEROUS,
         complexity: "O(N), N being the number of keys in the database, all of it in the background",
         summary: "Removes all keys of the selected database",
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
@@ -562,7 +565,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -1,
         flags: WRITE | REMOVES,
         group: Group::Server,
-        categories: &["@keyspace", "@dangerous"],
+        categories: category::KEYSPACE | category::DANGEROUS,
         complexity: "O(N), N being the number of keys in all databases, all of it in the background",
         summary: "Removes all keys of all databases",
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
@@ -578,7 +581,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         flags: WRITE | FAST,
         group: Group::Server,
         since: "4.0.0",
-        categories: &["@keyspace", "@dangerous"],
+        categories: category::KEYSPACE | category::DANGEROUS,
         summary: "Exchanges two databases, for all clients at once",
         args: &[
             Arg::of("index1", ArgKind::Integer),

@@ -62,7 +62,7 @@ pub(super) fn encoding(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 }
 
 pub(super) fn idletime(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let is_counted = context.server.counts_uses();
+    let is_counted = context.server.settings.max_memory_policy().counts_uses();
     tell(context, args, |entry, reply| {
         if is_counted {
             return Err(NO_IDLE_TIME);
@@ -73,7 +73,7 @@ pub(super) fn idletime(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 }
 
 pub(super) fn freq(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    let is_counted = context.server.counts_uses();
+    let is_counted = context.server.settings.max_memory_policy().counts_uses();
     tell(context, args, |entry, reply| {
         if !is_counted {
             return Err(NO_FREQUENCY);

@@ -24,7 +24,7 @@ mod read;
 use keyspace::collection::tree::End;
 
 use super::spec::{Begin, Find, ItemsNeeded};
-use super::{Arg, ArgKind, Args, Failure, Group, KeySpec, Makes, Spec, failure, flag::*};
+use super::{Arg, ArgKind, Args, Failure, Group, KeySpec, Makes, Spec, access, failure, flag::*};
 use crate::observe::notify::Event;
 
 const KEY: Arg = Arg::key("key");
@@ -41,12 +41,12 @@ const TIMEOUT: Arg = Arg::of("timeout", ArgKind::Double);
 const COUNT: Arg = Arg::of("count", ArgKind::Integer).token("COUNT").optional();
 
 /// Takes elements, and the key with the last of them.
-const POPPED: &[&str] = &["RW", "access", "delete"];
+const POPPED: u16 = access::RW | access::ACCESS | access::DELETE;
 
 /// The keys from an argument on that says how many there are.
 const fn counted(at: i32) -> KeySpec {
     KeySpec {
-        flags: POPPED,
+        access: POPPED,
         begin: Begin::Index(at),
         find: Find::Count {
             count: 0,
@@ -68,7 +68,7 @@ const fn end(name: &'static str) -> Arg {
 /// A row of the commands that read one key.
 const READS: Spec = Spec {
     flags: READONLY,
-    keys: &[KeySpec::one(1, &["RO", "access"])],
+    keys: &[KeySpec::one(1, access::RO | access::ACCESS)],
     group: Group::List,
     ..Spec::BASE
 };
@@ -77,7 +77,7 @@ const READS: Spec = Spec {
 const PUSHES: Spec = Spec {
     arity: -3,
     flags: WRITE | DENYOOM | FAST,
-    keys: &[KeySpec::one(1, &["RW", "insert"])],
+    keys: &[KeySpec::one(1, access::RW | access::INSERT)],
     complexity: "O(N) for N elements",
     args: &[KEY, ELEMENT.multiple()],
     ..READS
@@ -100,7 +100,10 @@ const POPS: Spec = Spec {
 /// A row of the commands that move an element.
 const MOVES: Spec = Spec {
     flags: WRITE | DENYOOM,
-    keys: &[KeySpec::one(1, POPPED), KeySpec::one(2, &["RW", "insert"])],
+    keys: &[
+        KeySpec::one(1, POPPED),
+        KeySpec::one(2, access::RW | access::INSERT),
+    ],
     ..READS
 };
 
@@ -110,7 +113,7 @@ const WAITS: Spec = Spec {
     flags: WRITE | NOSCRIPT | BLOCKING,
     taker: Some(&blocking::TAKER),
     keys: &[KeySpec {
-        flags: POPPED,
+        access: POPPED,
         begin: Begin::Index(1),
         find: Find::Range {
             last: -2,
@@ -213,7 +216,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 2,
         flags: READONLY | FAST,
-        keys: &[KeySpec::one(1, &["RO"])],
+        keys: &[KeySpec::one(1, access::RO)],
         summary: "Returns the number of elements",
         args: &[KEY],
         items: ItemsNeeded::None,
@@ -272,7 +275,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 4,
         flags: WRITE | DENYOOM,
-        keys: &[KeySpec::one(1, &["RW", "update"])],
+        keys: &[KeySpec::one(1, access::RW | access::UPDATE)],
         summary: "Puts an element in the place of the one at an index",
         complexity: "O(log N) for N elements",
         args: &[KEY, Arg::of("index", ArgKind::Integer), ELEMENT],
@@ -285,7 +288,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 5,
         flags: WRITE | DENYOOM,
-        keys: &[KeySpec::one(1, &["RW", "insert"])],
+        keys: &[KeySpec::one(1, access::RW | access::INSERT)],
         since: "2.2.0",
         summary: "Puts an element before another, or behind it",
         complexity: "O(N) for N elements before the other",
@@ -309,7 +312,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 4,
         flags: WRITE | REMOVES,
-        keys: &[KeySpec::one(1, &["RW", "delete"])],
+        keys: &[KeySpec::one(1, access::RW | access::DELETE)],
         summary: "Removes the elements that are equal to one; tells how many there were",
         complexity: "O(N) for N elements",
         args: &[KEY, Arg::of("count", ArgKind::Integer), ELEMENT],
@@ -321,7 +324,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 4,
         flags: WRITE | REMOVES,
-        keys: &[KeySpec::one(1, &["RW", "delete"])],
+        keys: &[KeySpec::one(1, access::RW | access::DELETE)],
         summary: "Removes all elements but those from an index to another",
         complexity: "O(N) for N elements that are removed",
         args: &[

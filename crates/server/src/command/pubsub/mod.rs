@@ -9,7 +9,9 @@ mod subscription;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Arg, ArgKind, Args, Context, Group, Handled, KeySpec, Makes, Next, Spec, flag, help};
+use super::{
+    Arg, ArgKind, Args, Context, Group, Handled, KeySpec, Makes, Next, Spec, access, flag, help,
+};
 use crate::pubsub::{NameKind, Payload};
 use crate::request::Reply;
 
@@ -42,8 +44,8 @@ const ROW: Spec = Spec {
 };
 
 /// A shard channel is no key, but a cluster finds the node that has it as it finds keys.
-const SHARD_CHANNEL: &[KeySpec] = &[KeySpec::one(1, &["not_key"])];
-const SHARD_CHANNELS: &[KeySpec] = &[KeySpec::rest(1, 1, &["not_key"])];
+const SHARD_CHANNEL: &[KeySpec] = &[KeySpec::one(1, access::NOT_KEY)];
+const SHARD_CHANNELS: &[KeySpec] = &[KeySpec::rest(1, 1, access::NOT_KEY)];
 
 const CHANNEL: Arg = Arg::of("channel", ArgKind::String);
 const SHARD: Arg = Arg::of("shardchannel", ArgKind::String);

@@ -1,6 +1,8 @@
 //! BGREWRITEAOF and WAITAOF: the log as clients see it. The log itself is in [`crate::persistence`].
 
-use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, Spec, flag};
+use super::{
+    Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, Spec, category, flag,
+};
 use crate::command::park::{Unit, Wait, deadline};
 use crate::persistence::journal::Journal;
 
@@ -23,7 +25,7 @@ pub(super) const WAITAOF: Spec = Spec {
     group: Group::Generic,
     since: "7.2.0",
     summary: "Waits until what this connection wrote is on the disk",
-    categories: &["@connection"],
+    categories: category::CONNECTION,
     tips: &["request_policy:all_shards", "response_policy:agg_min"],
     args: &[
         Arg::of("numlocal", ArgKind::Integer),

@@ -6,7 +6,9 @@
 //!
 //! Not here: its documentation (`documentation`), which commands were asked for (`introspection`).
 
-use super::{Group, KeySpec, Spec, flag};
+use std::ops::BitAnd;
+
+use super::{KeySpec, access, category, flag};
 use crate::command::Command;
 use crate::command::spec::{Begin, Find};
 use crate::request::Reply;
@@ -17,11 +19,11 @@ pub(super) fn write(reply: &mut Reply<'_>, command: &Command) {
     reply.array(10);
     reply.bulk(command.full_name.as_bytes());
     reply.integer(spec.arity.into());
-    write_words(reply, flags(spec));
+    write_words(reply, names(flag::NAMES, spec.flags));
     for number in [command.first_key, command.last_key, command.key_step] {
         reply.integer(number.into());
     }
-    write_words(reply, categories(spec).into_iter());
+    write_words(reply, names(category::NAMES, category::of(spec)));
     reply.set(spec.tips.len());
     spec.tips.iter().for_each(|tip| reply.bulk(tip.as_bytes()));
     reply.set(spec.keys.len());
@@ -39,70 +41,18 @@ pub(super) fn write(reply: &mut Reply<'_>, command: &Command) {
         .for_each(|subcommand| write(reply, subcommand));
 }
 
-/// The names of a command's flags.
-fn flags(spec: &Spec) -> impl Iterator<Item = &'static str> + Clone + use<> {
-    let flags = spec.flags;
-    flag::NAMES
+/// Names of the bits that are set, in the order of their table.
+pub(super) fn names<B>(
+    table: &'static [(B, &'static str)],
+    set: B,
+) -> impl Iterator<Item = &'static str> + Clone
+where
+    B: Copy + Default + PartialEq + BitAnd<Output = B> + 'static,
+{
+    table
         .iter()
-        .filter(move |(bit, _)| flags & bit != 0)
+        .filter(move |(bit, _)| set & *bit != B::default())
         .map(|&(_, name)| name)
-}
-
-/// The ACL categories of a command: those of its row, and those that follow from its flags and its group.
-pub(super) fn categories(spec: &Spec) -> Vec<&'static str> {
-    let by_flag = [
-        (flag::WRITE, "@write"),
-        (flag::READONLY, "@read"),
-        (flag::ADMIN, "@admin"),
-        (flag::ADMIN, "@dangerous"),
-        (flag::PUBSUB, "@pubsub"),
-        (flag::BLOCKING, "@blocking"),
-        (flag::FAST, "@fast"),
-    ];
-    let mut all: Vec<&'static str> = by_flag
-        .iter()
-        .filter(|(bit, _)| spec.has(*bit))
-        .map(|&(_, name)| name)
-        .collect();
-    if !spec.has(flag::FAST) {
-        all.push("@slow");
-    }
-    all.extend(category_of_group(spec));
-    for category in spec.categories {
-        if !all.contains(category) {
-            all.push(category);
-        }
-    }
-    all
-}
-
-/// The category that the commands of a group share. A container does nothing itself, so it has none; and a
-/// generic command is about keys unless its row says that it is about the connection, as WAIT's does.
-fn category_of_group(spec: &Spec) -> Option<&'static str> {
-    if !spec.subcommands.is_empty() {
-        return None;
-    }
-    match spec.group {
-        Group::Generic if is_of_others(spec) => None,
-        Group::Generic => Some("@keyspace"),
-        Group::String => Some("@string"),
-        Group::Bitmap => Some("@bitmap"),
-        Group::HyperLogLog => Some("@hyperloglog"),
-        Group::List => Some("@list"),
-        Group::Hash => Some("@hash"),
-        Group::Set => Some("@set"),
-        Group::SortedSet => Some("@sortedset"),
-        Group::Geo => Some("@geo"),
-        Group::Connection => Some("@connection"),
-        Group::Transactions => Some("@transaction"),
-        Group::Server | Group::Cluster | Group::PubSub => None,
-    }
-}
-
-/// Whether a generic command belongs to other categories: that of connections, or those of types.
-fn is_of_others(spec: &Spec) -> bool {
-    let others = ["@connection", "@list"];
-    others.iter().any(|other| spec.categories.contains(other))
 }
 
 /// Writes a set of words.
@@ -118,7 +68,7 @@ fn write_key_rule(reply: &mut Reply<'_>, rule: &KeySpec) {
         reply.bulk(notes.as_bytes());
     }
     reply.bulk(b"flags");
-    write_words(reply, rule.flags.iter().copied());
+    write_words(reply, names(access::NAMES, rule.access));
     reply.bulk(b"begin_search");
     match rule.begin {
         Begin::Index(index) => write_search(reply, "index", &[("index", index)]),
@@ -163,61 +113,4 @@ fn write_search_header(reply: &mut Reply<'_>, kind: &str, parameters: usize) {
 fn write_number(reply: &mut Reply<'_>, name: &str, number: i32) {
     reply.bulk(name.as_bytes());
     reply.integer(number.into());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sorted(spec: Spec) -> Vec<&'static str> {
-        let mut all = categories(&spec);
-        all.sort_unstable();
-        all
-    }
-
-    #[test]
-    fn categories_follow_from_flags_group_and_row() {
-        let get = Spec {
-            flags: flag::READONLY | flag::FAST,
-            group: Group::String,
-            ..Spec::BASE
-        };
-        assert_eq!(sorted(get), ["@fast", "@read", "@string"]);
-        let keys = Spec {
-            flags: flag::READONLY,
-            categories: &["@dangerous"],
-            ..Spec::BASE
-        };
-        assert_eq!(sorted(keys), ["@dangerous", "@keyspace", "@read", "@slow"]);
-        let debug = Spec {
-            flags: flag::ADMIN | flag::NOSCRIPT,
-            group: Group::Server,
-            ..Spec::BASE
-        };
-        assert_eq!(sorted(debug), ["@admin", "@dangerous", "@slow"]);
-    }
-
-    #[test]
-    fn a_container_and_a_command_about_the_connection_are_not_about_keys() {
-        let container = Spec {
-            subcommands: &[Spec::BASE],
-            ..Spec::BASE
-        };
-        assert_eq!(sorted(container), ["@slow"]);
-        let wait = Spec {
-            categories: &["@connection"],
-            ..Spec::BASE
-        };
-        assert_eq!(sorted(wait), ["@connection", "@slow"]);
-    }
-
-    #[test]
-    fn no_category_is_named_twice() {
-        let row = Spec {
-            flags: flag::ADMIN,
-            categories: &["@admin", "@keyspace"],
-            ..Spec::BASE
-        };
-        assert_eq!(sorted(row), ["@admin", "@dangerous", "@keyspace", "@slow"]);
-    }
 }

@@ -8,7 +8,7 @@ use super::{
     documentation, help,
 };
 use crate::command::key_finder::{self, FoundKey};
-use crate::command::{Command, Table, failure, table};
+use crate::command::{Command, Table, access, category, failure, table};
 use crate::names::glob::{self, Case};
 use crate::request::Reply;
 
@@ -27,7 +27,7 @@ const ROW: Spec = Spec {
     flags: ALWAYS,
     group: Group::Server,
     since: "2.8.13",
-    categories: &["@connection"],
+    categories: category::CONNECTION,
     ..Spec::BASE
 };
 
@@ -193,9 +193,10 @@ impl<'a> Filter<'a> {
             Filter::None => true,
             Filter::Module => false,
             // The category comes without its sign.
-            Filter::Category(name) => description::categories(command.spec)
-                .iter()
-                .any(|category| category.as_bytes()[1..].eq_ignore_ascii_case(name)),
+            Filter::Category(name) => {
+                description::names(category::NAMES, category::of(command.spec))
+                    .any(|category| category.as_bytes()[1..].eq_ignore_ascii_case(name))
+            }
             Filter::Pattern(pattern) => {
                 let name = command.full_name.as_bytes();
                 *pattern == b"*" || glob::matches(pattern, name, Case::Insensitive)
@@ -231,7 +232,10 @@ fn get_keys_and_flags(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     for key in keys {
         context.reply.array(2);
         context.reply.bulk(asked[key.at]);
-        description::write_words(&mut context.reply, key.flags.iter().copied());
+        description::write_words(
+            &mut context.reply,
+            description::names(access::NAMES, key.access),
+        );
     }
     Ok(Next::Done)
 }

@@ -8,7 +8,8 @@ use super::info::human_bytes;
 use super::info_sections::percent;
 use super::memory_figures::MemoryFigures;
 use super::{
-    ALWAYS, Arg, ArgKind, Args, Context, Group, Handled, KeySpec, Makes, Next, Spec, flag, help,
+    ALWAYS, Arg, ArgKind, Args, Context, Group, Handled, KeySpec, Makes, Next, Spec, access, flag,
+    help,
 };
 use crate::command::failure;
 use crate::command::spec::NO_VALUES;
@@ -33,7 +34,7 @@ pub(super) const SUBCOMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -3,
         flags: flag::READONLY,
-        keys: &[KeySpec::one(2, &["RO"])],
+        keys: &[KeySpec::one(2, access::RO)],
         summary: "Returns the bytes of memory that a key and its value take",
         complexity: "O(N) where N is the number of samples",
         args: &[

@@ -35,7 +35,8 @@ mod slowlog;
 pub(crate) use debug::protection;
 
 use super::{
-    Arg, ArgKind, Args, Context, Failure, Group, Handled, KeySpec, Makes, Next, Spec, flag, help,
+    Arg, ArgKind, Args, Context, Failure, Group, Handled, KeySpec, Makes, Next, Spec, access,
+    category, flag, help,
 };
 
 /// Flags of most commands for operators.
@@ -55,7 +56,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         since: "2.8.13",
         summary: "Describes all commands of this server",
         complexity: "O(N) where N is the number of commands",
-        categories: &["@connection"],
+        categories: category::CONNECTION,
         tips: &["nondeterministic_output_order"],
         subcommands: introspection::SUBCOMMANDS,
         handler: introspection::command,
@@ -69,7 +70,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         group: Group::Server,
         summary: "Reports figures about the server, by section",
         complexity: "O(N) where N is the number of clients, commands and shards",
-        categories: &["@dangerous"],
+        categories: category::DANGEROUS,
         tips: &[
             "nondeterministic_output",
             "request_policy:all_shards",
@@ -147,7 +148,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         group: Group::Cluster,
         since: "3.0.0",
         summary: "Allows reads from a replica of a cluster",
-        categories: &["@connection"],
+        categories: category::CONNECTION,
         handler: crate::command::cluster::accept,
         ..Spec::BASE
     },
@@ -159,7 +160,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         group: Group::Cluster,
         since: "3.0.0",
         summary: "Ends what READONLY began",
-        categories: &["@connection"],
+        categories: category::CONNECTION,
         handler: crate::command::cluster::accept,
         ..Spec::BASE
     },
@@ -171,7 +172,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         group: Group::Cluster,
         since: "3.0.0",
         summary: "Lets the next request reach a slot that is being moved here",
-        categories: &["@connection"],
+        categories: category::CONNECTION,
         handler: crate::command::cluster::accept,
         ..Spec::BASE
     },
@@ -201,7 +202,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         group: Group::Server,
         since: "2.8.12",
         summary: "Returns the server's part in replication",
-        categories: &["@admin", "@dangerous"],
+        categories: category::ADMIN | category::DANGEROUS,
         handler: process::role,
         ..Spec::BASE
     },
@@ -213,7 +214,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         group: Group::Generic,
         since: "3.0.0",
         summary: "Returns how many replicas have this connection's writes; there are none",
-        categories: &["@connection"],
+        categories: category::CONNECTION,
         tips: &["request_policy:all_shards", "response_policy:agg_min"],
         args: &[
             Arg::of("numreplicas", ArgKind::Integer),

@@ -3,7 +3,9 @@
 
 use resp::reply::Writer;
 
-use super::{Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, Spec, flag, help};
+use super::{
+    Arg, ArgKind, Args, Context, Failure, Group, Handled, Makes, Next, Spec, category, flag, help,
+};
 use crate::command::{deferred, failure};
 use crate::persistence::backup_directory;
 use crate::persistence::snapshot::{Busy, Cancelled, Kind, Outcome};
@@ -56,7 +58,7 @@ pub(super) const LASTSAVE: Spec = Spec {
     flags: flag::LOADING | flag::STALE | flag::FAST,
     group: Group::Server,
     summary: "Returns when data was last saved to disk, in seconds; the start counts",
-    categories: &["@admin", "@dangerous"],
+    categories: category::ADMIN | category::DANGEROUS,
     tips: &["nondeterministic_output"],
     handler: last_save,
     ..Spec::BASE

@@ -22,7 +22,7 @@ use keyspace::collection::kind::Members;
 
 use super::items::scan;
 use super::spec::{Begin, Find, ItemsNeeded};
-use super::{Arg, ArgKind, Group, KeySpec, Makes, Spec, flag::*};
+use super::{Arg, ArgKind, Group, KeySpec, Makes, Spec, access, flag::*};
 
 const KEY: Arg = Arg::key("key");
 const MEMBER: Arg = Arg::of("member", ArgKind::String);
@@ -30,7 +30,7 @@ const MEMBER: Arg = Arg::of("member", ArgKind::String);
 /// A row of the commands that read one key.
 const READS: Spec = Spec {
     flags: READONLY | FAST,
-    keys: &[KeySpec::one(1, &["RO"])],
+    keys: &[KeySpec::one(1, access::RO)],
     group: Group::Set,
     ..Spec::BASE
 };
@@ -39,7 +39,7 @@ const READS: Spec = Spec {
 const COMBINES: Spec = Spec {
     arity: -2,
     flags: READONLY,
-    keys: &[KeySpec::rest(1, 1, &["RO", "access"])],
+    keys: &[KeySpec::rest(1, 1, access::RO | access::ACCESS)],
     tips: &["nondeterministic_output_order"],
     args: &[KEY.multiple()],
     ..READS
@@ -50,8 +50,8 @@ const STORES: Spec = Spec {
     arity: -3,
     flags: WRITE | DENYOOM,
     keys: &[
-        KeySpec::one(1, &["OW", "update"]),
-        KeySpec::rest(2, 1, &["RO", "access"]),
+        KeySpec::one(1, access::OW | access::UPDATE),
+        KeySpec::rest(2, 1, access::RO | access::ACCESS),
     ],
     needs: |_, at| at > 1,
     args: &[
@@ -71,7 +71,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Reply,
         arity: 2,
         flags: READONLY,
-        keys: &[KeySpec::one(1, &["RO", "access"])],
+        keys: &[KeySpec::one(1, access::RO | access::ACCESS)],
         summary: "Returns all members",
         complexity: "O(N) for N members",
         tips: &["nondeterministic_output_order"],
@@ -94,7 +94,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "smismember",
         makes: Makes::Little,
         arity: -3,
-        keys: &[KeySpec::one(1, &["RO", "access"])],
+        keys: &[KeySpec::one(1, access::RO | access::ACCESS)],
         since: "6.2.0",
         summary: "Tells of several members whether a set has them",
         complexity: "O(N) for N members that are asked for",
@@ -118,7 +118,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -3,
         flags: WRITE | DENYOOM | FAST,
-        keys: &[KeySpec::one(1, &["RW", "insert"])],
+        keys: &[KeySpec::one(1, access::RW | access::INSERT)],
         summary: "Adds members; tells how many of them are new",
         complexity: "O(N) for N members that are added",
         args: &[KEY, MEMBER.multiple()],
@@ -132,7 +132,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -3,
         flags: WRITE | REMOVES | FAST,
-        keys: &[KeySpec::one(1, &["RW", "delete"])],
+        keys: &[KeySpec::one(1, access::RW | access::DELETE)],
         summary: "Removes members, and the key with the last of them; tells how many there were",
         complexity: "O(N) for N members that are named",
         args: &[KEY, MEMBER.multiple()],
@@ -147,8 +147,8 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: 4,
         flags: WRITE | FAST,
         keys: &[
-            KeySpec::one(1, &["RW", "access", "delete"]),
-            KeySpec::one(2, &["RW", "insert"]),
+            KeySpec::one(1, access::RW | access::ACCESS | access::DELETE),
+            KeySpec::one(2, access::RW | access::INSERT),
         ],
         summary: "Moves a member from one set to another",
         args: &[
@@ -168,7 +168,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Taken,
         arity: -2,
         flags: WRITE | REMOVES | FAST,
-        keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
+        keys: &[KeySpec::one(
+            1,
+            access::RW | access::ACCESS | access::DELETE,
+        )],
         summary: "Removes members by chance and returns them",
         complexity: "O(N log M) for N members of M that are removed",
         tips: &["nondeterministic_output"],
@@ -186,7 +189,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Reply,
         arity: -2,
         flags: READONLY,
-        keys: &[KeySpec::one(1, &["RO", "access"])],
+        keys: &[KeySpec::one(1, access::RO | access::ACCESS)],
         summary: "Returns members by chance: one, several different ones, or some more than once",
         complexity: "O(N log M) for N members of M that are returned",
         tips: &["nondeterministic_output"],
@@ -204,7 +207,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Reply,
         arity: -3,
         flags: READONLY,
-        keys: &[KeySpec::one(1, &["RO", "access"])],
+        keys: &[KeySpec::one(1, access::RO | access::ACCESS)],
         since: "2.8.0",
         summary: "Lists some of the members, and tells where to go on",
         complexity: "O(1) a call, O(N) to meet all members of a set, N being their number",
@@ -249,8 +252,8 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "sinterstore",
         makes: Makes::Value,
         keys: &[
-            KeySpec::one(1, &["RW", "update"]),
-            KeySpec::rest(2, 1, &["RO", "access"]),
+            KeySpec::one(1, access::RW | access::UPDATE),
+            KeySpec::rest(2, 1, access::RO | access::ACCESS),
         ],
         summary: "Gives a key the members that all sets have",
         complexity: "O(N*M) for N members of the smallest of M sets",
@@ -279,7 +282,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -3,
         flags: READONLY | MOVABLE_KEYS,
         keys: &[KeySpec {
-            flags: &["RO", "access"],
+            access: access::RO | access::ACCESS,
             begin: Begin::Index(1),
             find: Find::Count {
                 count: 0,

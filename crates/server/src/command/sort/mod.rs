@@ -13,26 +13,26 @@ mod plan;
 mod sort;
 
 use super::spec::{Begin, FIRST_VALUE, Find};
-use super::{Arg, ArgKind, KeySpec, Makes, Spec, flag::*};
+use super::{Arg, ArgKind, KeySpec, Makes, Spec, access, category, flag::*};
 
 /// Keys that only elements and options tell.
-const fn untold(flags: &'static [&'static str], notes: &'static str) -> KeySpec {
+const fn untold(access: u16, notes: &'static str) -> KeySpec {
     KeySpec {
-        flags,
+        access,
         begin: Begin::Unknown,
         find: Find::Unknown,
         notes: Some(notes),
     }
 }
 
-const KEY: KeySpec = KeySpec::one(1, &["RO", "access"]);
+const KEY: KeySpec = KeySpec::one(1, access::RO | access::ACCESS);
 const PATTERNS: KeySpec = untold(
-    &["RO", "access"],
+    access::RO | access::ACCESS,
     "For the optional BY/GET keyword. It is marked 'unknown' because the key names derive from the content \
      of the key we sort",
 );
 const STORE: KeySpec = untold(
-    &["OW", "update"],
+    access::OW | access::UPDATE,
     "For the optional STORE keyword. It is marked 'unknown' because the keyword can appear anywhere in the \
      argument array",
 );
@@ -74,7 +74,7 @@ const DESTINATION: Arg = Arg {
 .optional();
 
 /// The categories that it shares with the commands of three types.
-const CATEGORIES: &[&str] = &["@set", "@sortedset", "@list", "@dangerous"];
+const CATEGORIES: u32 = category::SET | category::SORTEDSET | category::LIST | category::DANGEROUS;
 
 const ROW: Spec = Spec {
     arity: -2,

@@ -10,7 +10,9 @@ use resp::reply::Writer;
 use super::super::blocking::{Taker, take_or_wait};
 use super::super::park::{self, Unit};
 use super::super::spec::{Begin, Find, ItemsNeeded};
-use super::super::{Arg, ArgKind, Args, Context, Failure, Handled, KeySpec, Makes, Spec, flag::*};
+use super::super::{
+    Arg, ArgKind, Args, Context, Failure, Handled, KeySpec, Makes, Spec, access, flag::*,
+};
 use super::READS;
 use super::pop::{self, Choice, cold_at_end, leaves_of_choice, take, take_named};
 use crate::config::{Packed, Settings};
@@ -20,7 +22,7 @@ use crate::store::Shards;
 const TIMEOUT: Arg = Arg::of("timeout", ArgKind::Double);
 
 /// Takes members, and the key with the last of them.
-const POPPED: &[&str] = &["RW", "access", "delete"];
+const POPPED: u16 = access::RW | access::ACCESS | access::DELETE;
 
 /// A row of the commands that wait for a member of several sorted sets.
 const WAITS: Spec = Spec {
@@ -28,7 +30,7 @@ const WAITS: Spec = Spec {
     flags: WRITE | NOSCRIPT | BLOCKING | FAST,
     taker: Some(&TAKER),
     keys: &[KeySpec {
-        flags: POPPED,
+        access: POPPED,
         begin: Begin::Index(1),
         find: Find::Range {
             last: -2,
@@ -70,7 +72,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         flags: WRITE | BLOCKING | MOVABLE_KEYS,
         taker: Some(&TAKER),
         keys: &[KeySpec {
-            flags: POPPED,
+            access: POPPED,
             begin: Begin::Index(2),
             find: Find::Count {
                 count: 0,

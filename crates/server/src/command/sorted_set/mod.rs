@@ -31,7 +31,7 @@ mod several_table;
 
 use super::spec::{Begin, Find, ItemsNeeded};
 
-use super::{Arg, ArgKind, Group, KeySpec, Makes, Spec, flag::*};
+use super::{Arg, ArgKind, Group, KeySpec, Makes, Spec, access, flag::*};
 
 pub(super) use add::{ScoreOptions, add_scores};
 pub(crate) use blocking::COMMANDS as WAITS;
@@ -41,7 +41,7 @@ pub(crate) use several_table::COMBINES;
 /// A row of the commands that read one key.
 const READS: Spec = Spec {
     flags: READONLY | FAST,
-    keys: &[KeySpec::one(1, &["RO", "access"])],
+    keys: &[KeySpec::one(1, access::RO | access::ACCESS)],
     complexity: "O(log N)",
     group: Group::SortedSet,
     ..Spec::BASE
@@ -54,7 +54,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -4,
         flags: WRITE | DENYOOM | FAST,
-        keys: &[KeySpec::one(1, &["RW", "update"])],
+        keys: &[KeySpec::one(1, access::RW | access::UPDATE)],
         since: "1.2.0",
         summary: "Gives members scores, and adds those that are missing; tells how many are new",
         complexity: "O(log N) for each member",
@@ -99,7 +99,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 4,
         flags: WRITE | DENYOOM | FAST,
-        keys: &[KeySpec::one(1, &["RW", "access", "update"])],
+        keys: &[KeySpec::one(
+            1,
+            access::RW | access::ACCESS | access::UPDATE,
+        )],
         since: "1.2.0",
         summary: "Adds to the score of a member; a missing member's counts as 0",
         args: &[
@@ -121,7 +124,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -3,
         flags: WRITE | REMOVES | FAST,
-        keys: &[KeySpec::one(1, &["RW", "delete"])],
+        keys: &[KeySpec::one(1, access::RW | access::DELETE)],
         since: "1.2.0",
         summary: "Removes members, and the key with the last of them; tells how many there were",
         complexity: "O(M log N) for M members that are named",
@@ -138,7 +141,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "zcard",
         makes: Makes::Little,
         arity: 2,
-        keys: &[KeySpec::one(1, &["RO"])],
+        keys: &[KeySpec::one(1, access::RO)],
         since: "1.2.0",
         summary: "Returns the number of members",
         complexity: "O(1)",
@@ -244,7 +247,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 4,
         flags: WRITE | REMOVES,
-        keys: &[KeySpec::one(1, &["RW", "delete"])],
+        keys: &[KeySpec::one(1, access::RW | access::DELETE)],
         since: "2.0.0",
         summary: "Removes the members in a range of ranks; tells how many there were",
         complexity: "O(M log N) for M members that are removed",
@@ -262,7 +265,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 4,
         flags: WRITE | REMOVES,
-        keys: &[KeySpec::one(1, &["RW", "delete"])],
+        keys: &[KeySpec::one(1, access::RW | access::DELETE)],
         since: "1.2.0",
         summary: "Removes the members in a range of scores; tells how many there were",
         complexity: "O(M log N) for M members that are removed",
@@ -280,7 +283,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 4,
         flags: WRITE | REMOVES,
-        keys: &[KeySpec::one(1, &["RW", "delete"])],
+        keys: &[KeySpec::one(1, access::RW | access::DELETE)],
         since: "2.8.9",
         summary: "Removes the members in a range of names, where all have one score",
         complexity: "O(M log N) for M members that are removed",
@@ -298,7 +301,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Taken,
         arity: -2,
         flags: WRITE | REMOVES | FAST,
-        keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
+        keys: &[KeySpec::one(
+            1,
+            access::RW | access::ACCESS | access::DELETE,
+        )],
         since: "5.0.0",
         summary: "Removes and returns the members with the lowest scores",
         complexity: "O(M log N) for M members that are removed",
@@ -315,7 +321,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Taken,
         arity: -2,
         flags: WRITE | REMOVES | FAST,
-        keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
+        keys: &[KeySpec::one(
+            1,
+            access::RW | access::ACCESS | access::DELETE,
+        )],
         since: "5.0.0",
         summary: "Removes and returns the members with the highest scores",
         complexity: "O(M log N) for M members that are removed",
@@ -333,7 +342,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -4,
         flags: WRITE | REMOVES | MOVABLE_KEYS,
         keys: &[KeySpec {
-            flags: &["RW", "access", "delete"],
+            access: access::RW | access::ACCESS | access::DELETE,
             begin: Begin::Index(1),
             find: Find::Count {
                 count: 0,

@@ -1,7 +1,7 @@
 //! The table of ranges of sorted sets.
 
 use super::super::spec::ItemsNeeded;
-use super::super::{Arg, ArgKind, KeySpec, Makes, Spec, flag::*};
+use super::super::{Arg, ArgKind, KeySpec, Makes, Spec, access, flag::*};
 use super::{READS, range};
 
 /// The table of what reads members by their place.
@@ -181,8 +181,8 @@ pub(crate) const RANGES: &[Spec] = &[
         arity: -5,
         flags: WRITE | DENYOOM,
         keys: &[
-            KeySpec::one(1, &["OW", "update"]),
-            KeySpec::one(2, &["RO", "access"]),
+            KeySpec::one(1, access::OW | access::UPDATE),
+            KeySpec::one(2, access::RO | access::ACCESS),
         ],
         since: "6.2.0",
         summary: "Gives a key the members in a range of another",

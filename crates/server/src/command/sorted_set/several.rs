@@ -235,7 +235,8 @@ fn look_up(shards: &mut Shards<'_>, key: Key<'_>, member: Cell<'_>) -> Option<f6
     let view = entry.as_ref();
     match entry.kind() {
         Kind::SortedSet => view.sorted().score(member),
-        _ => view.items::<Members>().get(member).map(|_| 1.0),
+        Kind::Set => view.items::<Members>().get(member).map(|_| 1.0),
+        Kind::String | Kind::Hash | Kind::List | Kind::Stream => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The table of commands on several sets, sorted or not.
 
 use super::super::spec::{Begin, Find};
-use super::super::{Arg, ArgKind, KeySpec, Makes, Spec, flag::*};
+use super::super::{Arg, ArgKind, KeySpec, Makes, Spec, access, flag::*};
 use super::{READS, several};
 
 /// The table of what is made of several sets.
@@ -12,7 +12,7 @@ pub(crate) const COMBINES: &[Spec] = &[
         arity: -3,
         flags: READONLY | MOVABLE_KEYS,
         keys: &[KeySpec {
-            flags: &["RO", "access"],
+            access: access::RO | access::ACCESS,
             begin: Begin::Index(1),
             find: Find::Count {
                 count: 0,
@@ -52,7 +52,7 @@ pub(crate) const COMBINES: &[Spec] = &[
         arity: -3,
         flags: READONLY | MOVABLE_KEYS,
         keys: &[KeySpec {
-            flags: &["RO", "access"],
+            access: access::RO | access::ACCESS,
             begin: Begin::Index(1),
             find: Find::Count {
                 count: 0,
@@ -92,7 +92,7 @@ pub(crate) const COMBINES: &[Spec] = &[
         arity: -3,
         flags: READONLY | MOVABLE_KEYS,
         keys: &[KeySpec {
-            flags: &["RO", "access"],
+            access: access::RO | access::ACCESS,
             begin: Begin::Index(1),
             find: Find::Count {
                 count: 0,
@@ -118,9 +118,9 @@ pub(crate) const COMBINES: &[Spec] = &[
         arity: -4,
         flags: WRITE | DENYOOM | MOVABLE_KEYS,
         keys: &[
-            KeySpec::one(1, &["OW", "update"]),
+            KeySpec::one(1, access::OW | access::UPDATE),
             KeySpec {
-                flags: &["RO", "access"],
+                access: access::RO | access::ACCESS,
                 begin: Begin::Index(2),
                 find: Find::Count {
                     count: 0,
@@ -166,9 +166,9 @@ pub(crate) const COMBINES: &[Spec] = &[
         arity: -4,
         flags: WRITE | DENYOOM | MOVABLE_KEYS,
         keys: &[
-            KeySpec::one(1, &["OW", "update"]),
+            KeySpec::one(1, access::OW | access::UPDATE),
             KeySpec {
-                flags: &["RO", "access"],
+                access: access::RO | access::ACCESS,
                 begin: Begin::Index(2),
                 find: Find::Count {
                     count: 0,
@@ -214,9 +214,9 @@ pub(crate) const COMBINES: &[Spec] = &[
         arity: -4,
         flags: WRITE | DENYOOM | MOVABLE_KEYS,
         keys: &[
-            KeySpec::one(1, &["OW", "update"]),
+            KeySpec::one(1, access::OW | access::UPDATE),
             KeySpec {
-                flags: &["RO", "access"],
+                access: access::RO | access::ACCESS,
                 begin: Begin::Index(2),
                 find: Find::Count {
                     count: 0,
@@ -248,7 +248,7 @@ pub(crate) const COMBINES: &[Spec] = &[
         arity: -3,
         flags: READONLY | MOVABLE_KEYS,
         keys: &[KeySpec {
-            flags: &["RO", "access"],
+            access: access::RO | access::ACCESS,
             begin: Begin::Index(1),
             find: Find::Count {
                 count: 0,

@@ -26,7 +26,7 @@ mod subsequence;
 mod write;
 
 use super::spec::{Begin, Find, LargeUse, NO_VALUES};
-use super::{Arg, ArgKind, Failure, Group, KeySpec, Makes, Spec, failure, flag::*};
+use super::{Arg, ArgKind, Failure, Group, KeySpec, Makes, Spec, access, failure, flag::*};
 use crate::server::Server;
 
 /// The length of a string that `len` bytes at `offset` make necessary, if `proto-max-bulk-len` allows for it.
@@ -56,11 +56,14 @@ const IFDEQ: Arg = Arg::of("ifdeq-digest", ArgKind::String).token("IFDEQ");
 const IFDNE: Arg = Arg::of("ifdne-digest", ArgKind::String).token("IFDNE");
 
 /// One key that is read.
-const READ: &[KeySpec] = &[KeySpec::one(1, &["RO", "access"])];
+const READ: &[KeySpec] = &[KeySpec::one(1, access::RO | access::ACCESS)];
 /// One key whose value depends on what it was.
-const CHANGE: &[KeySpec] = &[KeySpec::one(1, &["RW", "access", "update"])];
+const CHANGE: &[KeySpec] = &[KeySpec::one(
+    1,
+    access::RW | access::ACCESS | access::UPDATE,
+)];
 /// One key that is overwritten.
-const REPLACE: &[KeySpec] = &[KeySpec::one(1, &["OW", "update"])];
+const REPLACE: &[KeySpec] = &[KeySpec::one(1, access::OW | access::UPDATE)];
 
 /// The table of this family.
 pub(crate) const COMMANDS: &[Spec] = &[
@@ -82,7 +85,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Reply,
         arity: -2,
         flags: READONLY | FAST,
-        keys: &[KeySpec::rest(1, 1, &["RO", "access"])],
+        keys: &[KeySpec::rest(1, 1, access::RO | access::ACCESS)],
         group: Group::String,
         summary: "Returns the values of several keys, all read at one point in time",
         complexity: "O(N) for N keys",
@@ -97,7 +100,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 2,
         flags: READONLY | FAST,
-        keys: &[KeySpec::one(1, &["RO"])],
+        keys: &[KeySpec::one(1, access::RO)],
         group: Group::String,
         since: "2.2.0",
         summary: "Returns the length of a value in bytes",
@@ -143,7 +146,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         flags: WRITE | FAST,
         keys: &[KeySpec {
             notes: Some("An update, as it may change the expiry"),
-            ..KeySpec::one(1, &["RW", "access", "update"])
+            ..KeySpec::one(1, access::RW | access::ACCESS | access::UPDATE)
         }],
         group: Group::String,
         since: "6.2.0",
@@ -165,7 +168,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Taken,
         arity: 2,
         flags: WRITE | REMOVES | FAST,
-        keys: &[KeySpec::one(1, &["RW", "access", "delete"])],
+        keys: &[KeySpec::one(
+            1,
+            access::RW | access::ACCESS | access::DELETE,
+        )],
         group: Group::String,
         since: "6.2.0",
         summary: "Returns the value of a key and removes the key",
@@ -198,7 +204,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         flags: WRITE | DENYOOM | BOUNDED,
         keys: &[KeySpec {
             notes: Some("Read only with `GET` or a condition on the value"),
-            ..KeySpec::one(1, &["RW", "access", "update", "variable_flags"])
+            ..KeySpec::one(
+                1,
+                access::RW | access::ACCESS | access::UPDATE | access::VARIABLE_FLAGS,
+            )
         }],
         group: Group::String,
         summary: "Sets the value of a key",
@@ -253,7 +262,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 3,
         flags: WRITE | DENYOOM | FAST,
-        keys: &[KeySpec::one(1, &["OW", "insert"])],
+        keys: &[KeySpec::one(1, access::OW | access::INSERT)],
         group: Group::String,
         summary: "Sets the value of a key that does not exist yet",
         args: &[KEY, VALUE],
@@ -306,7 +315,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -3,
         flags: WRITE | DENYOOM | BOUNDED,
-        keys: &[KeySpec::rest(1, 2, &["OW", "update"])],
+        keys: &[KeySpec::rest(1, 2, access::OW | access::UPDATE)],
         group: Group::String,
         since: "1.0.1",
         summary: "Sets the values of several keys, all at one point in time",
@@ -325,7 +334,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -3,
         flags: WRITE | DENYOOM | BOUNDED,
-        keys: &[KeySpec::rest(1, 2, &["OW", "insert"])],
+        keys: &[KeySpec::rest(1, 2, access::OW | access::INSERT)],
         group: Group::String,
         since: "1.0.1",
         summary: "Sets the values of several keys if none of them exists yet",
@@ -342,7 +351,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -4,
         flags: WRITE | DENYOOM | MOVABLE_KEYS,
         keys: &[KeySpec {
-            flags: &["OW", "update"],
+            access: access::OW | access::UPDATE,
             begin: Begin::Index(1),
             find: Find::Count {
                 count: 0,
@@ -378,7 +387,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Value,
         arity: 3,
         flags: WRITE | DENYOOM | FAST,
-        keys: &[KeySpec::one(1, &["RW", "insert"])],
+        keys: &[KeySpec::one(1, access::RW | access::INSERT)],
         group: Group::String,
         since: "2.0.0",
         summary: "Adds bytes at the end of a value",
@@ -392,7 +401,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Value,
         arity: 4,
         flags: WRITE | DENYOOM,
-        keys: &[KeySpec::one(1, &["RW", "update"])],
+        keys: &[KeySpec::one(1, access::RW | access::UPDATE)],
         group: Group::String,
         since: "2.2.0",
         summary: "Overwrites a part of a value, which grows as needed",
@@ -481,7 +490,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -2,
         flags: WRITE | REMOVES | FAST,
-        keys: &[KeySpec::one(1, &["RW", "delete", "variable_flags"])],
+        keys: &[KeySpec::one(
+            1,
+            access::RW | access::DELETE | access::VARIABLE_FLAGS,
+        )],
         group: Group::String,
         since: "8.4.0",
         summary: "Removes a key if its value meets a condition (as in Redis 8.4)",
@@ -498,7 +510,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: 3,
         flags: WRITE | REMOVES | BOUNDED,
-        keys: &[KeySpec::one(1, &["RM", "access", "delete"])],
+        keys: &[KeySpec::one(
+            1,
+            access::RM | access::ACCESS | access::DELETE,
+        )],
         group: Group::String,
         since: "9.0.0",
         summary: "Removes a key if it holds exactly this value (as in Valkey 9.0)",
@@ -512,7 +527,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         arity: -3,
         flags: READONLY,
         keys: &[KeySpec {
-            flags: &["RO", "access"],
+            access: access::RO | access::ACCESS,
             begin: Begin::Index(1),
             find: Find::Range {
                 last: 1,

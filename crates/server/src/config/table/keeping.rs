@@ -1,6 +1,7 @@
 //! Settings about data in memory and on the disk.
 
 use super::{BASE, INT_MAX, Kind, Row, Section, Setting, Whole};
+use crate::config::policy::POLICY_NAMES;
 
 /// See the module.
 pub(super) const KEEPING: &[Row] = &[
@@ -28,19 +29,7 @@ pub(super) const KEEPING: &[Row] = &[
     Row {
         setting: Setting::MaxMemoryPolicy,
         name: "maxmemory-policy",
-        kind: Kind::Choice(&[
-            "volatile-lru",
-            "volatile-lfu",
-            "volatile-random",
-            "volatile-ttl",
-            "allkeys-lru",
-            "allkeys-lfu",
-            "allkeys-random",
-            "noeviction",
-            "offload",
-            "volatile-lrm",
-            "allkeys-lrm",
-        ]),
+        kind: Kind::Choice(&POLICY_NAMES),
         default: "offload",
         mutable: true,
         section: Section::Data,

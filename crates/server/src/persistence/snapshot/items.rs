@@ -215,7 +215,8 @@ impl Destination<'_> {
         let name = item.name.text(&mut scratch).escape_ascii();
         let item = match kind {
             Kind::Set | Kind::SortedSet => "member",
-            _ => "field",
+            Kind::Hash => "field",
+            Kind::String | Kind::List | Kind::Stream => "element",
         };
         self.named(&format!("the {item} \"{name}\" is there twice"))
     }
@@ -307,7 +308,7 @@ pub(crate) fn read_items<R: Read>(
         Collection::Set => Kind::Set,
         Collection::SortedSet => Kind::SortedSet,
         Collection::List => Kind::List,
-        _ => Kind::Hash,
+        Collection::Hash => Kind::Hash,
     };
     let mut making = Making::InMemory(server.keyspace.builder(kind, destination.key));
     let (mut items, mut bytes, mut read) = (0, 0, 0);

@@ -46,10 +46,10 @@ mod physical;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
 
-use keyspace::{Access, Order, Policy};
+use keyspace::{Access, Policy};
 use parking_lot::Mutex;
 
-use crate::config::Setting;
+use crate::config::{MaxMemoryPolicy, Scope, Setting};
 use crate::limits::{
     CLIENTS_SHARE, FREE_KEPT_BYTES, FREE_KEPT_SHARE, LEAST_ROOM_BYTES, LOG_WORK_BYTES,
     LOG_WORK_SHARE, ROOM_BYTES, ROOM_SHARE,
@@ -318,44 +318,31 @@ impl Shared {
 
     /// Tells the keyspace which accesses to record for the configured policy.
     pub(crate) fn apply_eviction_settings(&self) {
-        let access = match self.policy() {
+        let policy = self.settings.max_memory_policy();
+        let access = match policy {
+            MaxMemoryPolicy::Evict { chosen, .. } => chosen.access(),
             // From the first offloaded value on.
-            None if self.offloads() && self.offload.is_offloading() => Access::Heat,
-            None => Access::Clock,
-            Some(_) if self.counts_uses() => Access::Frequency,
-            Some(_) => Access::Heat,
+            MaxMemoryPolicy::Offload if self.offload.is_offloading() => Access::Heat,
+            MaxMemoryPolicy::Offload | MaxMemoryPolicy::NoEviction => Access::Clock,
         };
         let settings = &self.settings;
-        let is_lrm = settings.choice(Setting::MaxMemoryPolicy).ends_with("-lrm");
-        self.memory.only_writes_count.store(is_lrm, Relaxed);
+        self.memory
+            .only_writes_count
+            .store(!policy.counts_reads(), Relaxed);
         let number = |setting| settings.int(setting).clamp(0, i64::from(u32::MAX)) as u32;
         let (factor, minutes) = (number(Setting::LfuLogFactor), number(Setting::LfuDecayTime));
         self.keyspace.set_access(access, factor, minutes);
     }
 
-    /// Whether the policy counts accesses (LFU).
-    pub(crate) fn counts_uses(&self) -> bool {
-        self.settings
-            .choice(Setting::MaxMemoryPolicy)
-            .ends_with("-lfu")
-    }
-
-    /// Policy that chooses keys for eviction; `None` if there is none.
+    /// Eviction by the configured policy; `None` if it evicts nothing.
     pub(crate) fn policy(&self) -> Option<Policy> {
-        let (scope, order) = self
-            .settings
-            .choice(Setting::MaxMemoryPolicy)
-            .split_once('-')?;
-        let order = match order {
-            "random" => Order::Random,
-            "ttl" => Order::Soonest,
-            _ => Order::Coldest,
+        let MaxMemoryPolicy::Evict { scope, chosen } = self.settings.max_memory_policy() else {
+            return None;
         };
-        let samples = self.settings.int(Setting::MaxMemorySamples) as usize;
         Some(Policy {
-            volatile_only: scope == "volatile",
-            order,
-            samples,
+            volatile_only: scope == Scope::Volatile,
+            order: chosen.order(),
+            samples: self.settings.int(Setting::MaxMemorySamples) as usize,
         })
     }
 }
