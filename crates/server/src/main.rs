@@ -24,6 +24,7 @@ mod server;
 mod shared;
 mod store;
 mod takeover;
+mod transport;
 mod values;
 
 use std::io::Write;

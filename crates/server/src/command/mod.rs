@@ -29,6 +29,7 @@ pub(crate) mod pubsub;
 pub(crate) mod queue;
 pub(crate) mod received;
 pub(crate) mod room;
+mod route;
 mod row;
 pub(crate) mod run;
 pub(crate) mod server;
@@ -39,6 +40,7 @@ pub(crate) mod sorted_set;
 pub(crate) mod spec;
 pub(crate) mod string;
 pub(crate) mod table;
+pub(crate) mod track;
 pub(crate) mod transaction;
 
 pub(crate) use caller::Caller;

@@ -15,9 +15,9 @@ use super::{
     Arg, Args, Command, Context, Failure, Group, Handled, KeySpec, Makes, Next, Spec, access,
     failure, flag,
 };
-use crate::command::connection::track;
 use crate::command::queue::Transaction;
 use crate::command::run::{Timer, run_and_look};
+use crate::command::track;
 use crate::observe::watch::Watched;
 
 /// Flags of all of them: allowed at any time, and in a transaction they leave data alone.

@@ -8,7 +8,6 @@ mod backlog;
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
-use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use ferrite_log::Lsn;
@@ -24,6 +23,7 @@ use crate::metrics::WorkerStats;
 use crate::pubsub::Log;
 use crate::request::{Apart, Output};
 use crate::shared::clients::{self, status};
+use crate::transport::Transport;
 use crate::values::blobs::{Received, Upload};
 use crate::values::cold::FetchState;
 
@@ -51,7 +51,7 @@ pub(crate) enum State {
 
 /// See the module.
 pub(crate) struct Connection {
-    pub(crate) socket: Socket,
+    pub(crate) transport: Transport,
     pub(crate) token: u64,
     pub(crate) session: Session,
     pub(crate) state: State,
@@ -93,7 +93,7 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(socket: Socket, token: u64, session: Session) -> Connection {
         Connection {
-            socket,
+            transport: Transport::plain(socket),
             token,
             session,
             state: State::Open,
@@ -162,7 +162,7 @@ impl Connection {
     #[inline]
     pub(crate) fn receive(&mut self, poller: &mut Poller, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.ahead {
-            None => poller.recv(self.socket.as_fd(), buffer),
+            None => self.transport.recv(poller, buffer),
             ahead => Ok(Ahead::take(ahead, buffer.len(), |bytes| {
                 buffer[..bytes.len()].copy_from_slice(bytes);
             })),
@@ -314,7 +314,7 @@ impl Connection {
         if output.large_in(from, until).is_empty() && self.backlog.is_empty() {
             // The common case: one call, no bookkeeping.
             let bytes = &output.bytes[from..until];
-            let sent = match poller.send(self.socket.as_fd(), bytes) {
+            let sent = match self.transport.send(poller, bytes) {
                 Ok(sent) => sent,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
                 Err(error) => return Err(error),
@@ -353,7 +353,7 @@ impl Connection {
             && log.large_in(part).is_empty()
         {
             // The common case: one call, no bookkeeping.
-            let sent = match poller.send(self.socket.as_fd(), &log.bytes()[part.clone()]) {
+            let sent = match self.transport.send(poller, &log.bytes()[part.clone()]) {
                 Ok(sent) => sent,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
                 Err(error) => return Err(error),
@@ -393,7 +393,7 @@ impl Connection {
             }
             if self.backlog.begins_with_file() {
                 let most = most - total;
-                match self.backlog.send_file(poller, &self.socket, most) {
+                match self.backlog.send_file(poller, &mut self.transport, most) {
                     Ok(sent) => total += sent,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(total),
                     Err(error) => return Err(error),
@@ -403,7 +403,7 @@ impl Connection {
             let sent = {
                 let mut slices = [IoSlice::new(&[]); SEND_SLICES];
                 let used = self.backlog.slices(most - total, &mut slices);
-                match poller.send_vectored(self.socket.as_fd(), &slices[..used]) {
+                match self.transport.send_vectored(poller, &slices[..used]) {
                     Ok(sent) => sent,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(total),
                     Err(error) => return Err(error),

@@ -74,7 +74,7 @@ impl Worker {
         let Connection {
             upload: Some(upload),
             ahead,
-            socket,
+            transport,
             state,
             pending,
             ..
@@ -88,7 +88,7 @@ impl Worker {
                 break;
             };
             let free = room.capacity() - room.len();
-            match Ahead::take_or_receive(ahead, &mut self.poller, socket, room) {
+            match Ahead::take_or_receive(ahead, &mut self.poller, transport, room) {
                 Ok(0) => {
                     self.end_of_input(token);
                     return used;

@@ -21,7 +21,6 @@ mod sending;
 mod upkeep;
 
 use std::collections::{BTreeSet, VecDeque};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -475,9 +474,9 @@ impl Worker {
             .add(|token| Connection::new(socket, token, session));
         client.token.store(token, Relaxed);
         let connection = self.connections.get_mut(token).expect("it was just added");
-        let watched = self
-            .poller
-            .add(connection.socket.as_fd(), token, connection.interest);
+        let watched = connection
+            .transport
+            .watch(&mut self.poller, token, connection.interest);
         if let Err(error) = &watched {
             log::warn!("cannot watch client {}: {error}", client.id);
         }

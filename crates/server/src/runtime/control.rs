@@ -22,6 +22,7 @@ use crate::runtime::shutdown;
 use crate::server::Server;
 use crate::shared::Message;
 use crate::shared::clients::Client;
+use crate::transport::Transport;
 
 const WAKER: u64 = u64::MAX;
 const SIGNALS: u64 = u64::MAX - 1;
@@ -157,7 +158,7 @@ impl Control {
         if let Some(refusal) = self.refusal(&socket) {
             server.totals.rejected.add(1);
             // A client that was not reading its first reply yet gets nothing: it is refused either way.
-            let _ = self.poller.send(socket.as_fd(), refusal.as_bytes());
+            let _ = Transport::plain(socket).send(&mut self.poller, refusal.as_bytes());
             return;
         }
         server.totals.connections.add(1);

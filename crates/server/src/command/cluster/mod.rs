@@ -1,7 +1,5 @@
 //! CLUSTER, READONLY, READWRITE and ASKING. Their rows are in [`crate::command::server`].
 
-mod route;
-
 use keyspace::{Database, EntryRef, Position, SLOTS, slot};
 use resp::number;
 

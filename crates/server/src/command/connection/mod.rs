@@ -13,7 +13,6 @@ mod conditions;
 mod handshake;
 mod listing;
 mod selection;
-pub(crate) mod track;
 mod tracking;
 
 use super::{Arg, ArgKind, Group, Makes, Spec, flag};

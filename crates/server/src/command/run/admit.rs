@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Request;
-use crate::command::server::protection;
+use super::protection::protection;
 use crate::command::{Command, Context, Control, flag};
 use crate::limits::{
     ERROR_ECHO_BYTES, JOURNAL_VALUE_BYTES, KEPT_ARGUMENT_BYTES, KEPT_FREELY_BYTES,

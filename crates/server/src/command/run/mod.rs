@@ -4,6 +4,7 @@
 //! of memory, not paused. Around it, its time is taken ([`timer`]).
 
 mod admit;
+mod protection;
 mod sample;
 mod timer;
 
@@ -14,7 +15,7 @@ use resp::request::ProtocolError;
 use super::prepare::Prepared;
 use super::queue::Transaction;
 use super::{Command, Context, Control, Handler, Next, flag};
-use crate::command::connection::track;
+use crate::command::track;
 use crate::config::Setting;
 use crate::limits::QUEUE_CLIENTS_PERCENT;
 use crate::observe::notify::Notifier;

@@ -3,7 +3,6 @@
 //! Of the many subcommands of Redis these apply here and are used by tests; `debug_suites` has those that only
 //! suites of other servers need. Subcommands that crash the server are left out.
 
-use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -16,13 +15,10 @@ use resp::reply::Protocol;
 use super::debug_suites as suites;
 use super::digest::Digest;
 use super::{Args, Context, Failure, Handled, Next, help};
-use crate::command::session::Session;
-use crate::command::{Command, deferred, failure};
-use crate::config::Setting;
+use crate::command::{deferred, failure};
 use crate::persistence::snapshot::{self, Duplicates, Reload, ReloadError};
 use crate::persistence::{AgainError, Persistence};
 use crate::request::{Pieces, Reply};
-use crate::server::Server;
 
 pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     match (args.len(), args.get(1).to_ascii_lowercase().as_slice()) {
@@ -58,28 +54,6 @@ pub(super) fn debug(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         }
     }
     Ok(Next::Done)
-}
-
-/// Refusal of a protected command, if any: DEBUG needs `enable-debug-command`, and no client may load
-/// modules.
-#[cold]
-pub(crate) fn protection(command: &Command, server: &Server, session: &Session) -> Option<Failure> {
-    if command.full_name.starts_with("module|") {
-        return Some(failure::NO_MODULES);
-    }
-    let is_allowed = match server.settings.choice(Setting::EnableDebugCommand) {
-        "yes" => true,
-        "local" => is_local(session),
-        _ => false,
-    };
-    (!is_allowed).then_some(failure::PROTECTED)
-}
-
-/// Whether a connection comes from this machine.
-fn is_local(session: &Session) -> bool {
-    let client = &session.client;
-    let peer = client.peer.parse::<SocketAddr>();
-    client.is_unix || peer.is_ok_and(|peer| peer.ip().to_canonical().is_loopback())
 }
 
 /// Stops the whole server: no worker can run anything meanwhile.

@@ -32,8 +32,6 @@ mod persistence;
 mod process;
 mod slowlog;
 
-pub(crate) use debug::protection;
-
 use super::{
     Arg, ArgKind, Args, Context, Failure, Group, Handled, KeySpec, Makes, Next, Spec, access,
     category, flag, help,

@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::AsFd;
 
 use sys::poller::Poller;
-use sys::socket::Socket;
 
 use crate::limits::AHEAD_PIECE_BYTES;
+use crate::transport::Transport;
 
 /// Input that could not run when it was read: beyond the bound of unsent replies, or during a wait.
 #[derive(Default)]
@@ -34,14 +33,18 @@ impl Ahead {
     }
 
     /// Receives after the existing bytes. 0 is the end.
-    pub(crate) fn receive(&mut self, poller: &mut Poller, socket: &Socket) -> io::Result<usize> {
+    pub(crate) fn receive(
+        &mut self,
+        poller: &mut Poller,
+        transport: &mut Transport,
+    ) -> io::Result<usize> {
         let has_room = |piece: &Vec<u8>| piece.capacity() - piece.len() >= AHEAD_PIECE_BYTES / 4;
         if !self.pieces.back().is_some_and(has_room) {
             self.pieces.push_back(Vec::with_capacity(AHEAD_PIECE_BYTES));
             self.capacity += AHEAD_PIECE_BYTES;
         }
         let last = self.pieces.back_mut().expect("there is one now");
-        let received = poller.recv_spare(socket.as_fd(), last);
+        let received = transport.recv_spare(poller, last);
         if let Ok(count) = &received {
             self.bytes += count;
         }
@@ -83,11 +86,11 @@ impl Ahead {
     pub(crate) fn take_or_receive(
         ahead: &mut Option<Box<Ahead>>,
         poller: &mut Poller,
-        socket: &Socket,
+        transport: &mut Transport,
         buffer: &mut Vec<u8>,
     ) -> io::Result<usize> {
         if ahead.is_none() {
-            return poller.recv_spare(socket.as_fd(), buffer);
+            return transport.recv_spare(poller, buffer);
         }
         let free = buffer.capacity() - buffer.len();
         Ok(Ahead::take(ahead, free, |bytes| {
@@ -106,7 +109,8 @@ mod tests {
     fn what_was_read_ahead_comes_in_order_and_its_memory_goes_with_it() {
         let mut poller = Poller::new(Backend::Auto).expect("a poller");
         let (mut other, own) = std::os::unix::net::UnixStream::pair().expect("sockets");
-        let own = Socket::from_unix(own).expect("a socket");
+        let own = sys::socket::Socket::from_unix(own).expect("a socket");
+        let mut own = Transport::plain(own);
         let mut ahead = Some(Box::<Ahead>::default());
         let sent: Vec<u8> = (0..300_000_u32).map(|number| number as u8).collect();
         let mut left = &sent[..];
@@ -115,7 +119,7 @@ mod tests {
             std::io::Write::write_all(&mut other, piece).expect("there is room");
             left = behind;
             let own_ahead = ahead.as_mut().expect("nothing is taken yet");
-            while own_ahead.receive(&mut poller, &own).is_ok() {}
+            while own_ahead.receive(&mut poller, &mut own).is_ok() {}
         }
         let memory = ahead.as_ref().map(|ahead| ahead.memory());
         assert!(
@@ -132,7 +136,8 @@ mod tests {
         let mut at_end = Some(Box::<Ahead>::default());
         let end = at_end.as_mut().expect("it is there");
         assert_eq!(
-            end.receive(&mut poller, &own).expect("an end is no error"),
+            end.receive(&mut poller, &mut own)
+                .expect("an end is no error"),
             0
         );
         end.ended = true;

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use keyspace::{LargeValue, Lent};
 use sys::poller::Poller;
-use sys::socket::Socket;
 
 use crate::limits::{PIECE_BYTES, PIECE_WEIGHT_BYTES, SHARE_BYTES, SHARE_LATE_BYTES};
 use crate::pubsub::Log;
 use crate::request::{Chunk, FilePart};
 use crate::server::Server;
 use crate::shared::clients::Client;
+use crate::transport::Transport;
 use crate::values::blobs::{Before, Ready, Sending, Sent};
 
 /// Replies that the socket did not take yet.
@@ -183,13 +183,13 @@ impl Backlog {
     pub(super) fn send_file(
         &mut self,
         poller: &mut Poller,
-        socket: &Socket,
+        transport: &mut Transport,
         most: usize,
     ) -> io::Result<usize> {
         let Some(Piece::File(part)) = self.pieces.front_mut() else {
             return Ok(0);
         };
-        match part.send(poller, socket, most)? {
+        match part.send(poller, transport, most)? {
             Sent::Bytes(count) => {
                 if part.is_over() {
                     self.pieces.pop_front();

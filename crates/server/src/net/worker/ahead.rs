@@ -11,7 +11,6 @@
 //! sent. A peer that reads nothing for [`HALF_CLOSED_MS`] after that is given up: the remaining requests run,
 //! and their replies are dropped.
 
-use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use sys::poller::{Event, Poller};
@@ -66,7 +65,7 @@ impl Worker {
             return self.settle(token);
         }
         let ahead = connection.ahead.get_or_insert_default();
-        let received = ahead.receive(&mut self.poller, &connection.socket);
+        let received = ahead.receive(&mut self.poller, &mut connection.transport);
         match received {
             Ok(0) => {
                 ahead.ended = true;
@@ -219,7 +218,7 @@ impl Connection {
     pub(super) fn drop_input(&mut self, poller: &mut Poller) {
         let mut dropped = [0; 4096];
         for _ in 0..DROPPED_READS {
-            if !matches!(poller.recv(self.socket.as_fd(), &mut dropped), Ok(1..)) {
+            if !matches!(self.transport.recv(poller, &mut dropped), Ok(1..)) {
                 return;
             }
         }

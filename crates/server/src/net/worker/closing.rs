@@ -1,6 +1,5 @@
 //! The end of a connection: everything that knows it forgets it, at once or, where that is much, in slices.
 
-use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Worker;
@@ -17,7 +16,7 @@ impl Worker {
         };
         // The socket closes with the connection, which also ends the poller's interest; removing it first
         // keeps pollers that don't notice out of trouble.
-        let _ = self.poller.remove(connection.socket.as_fd());
+        let _ = connection.transport.unwatch(&mut self.poller);
         if connection.session.monitor {
             self.server.monitors.remove(self.number, token);
         }

@@ -72,11 +72,11 @@ impl Worker {
         room::reserve(&mut connection.pending, need, &connection.resume);
         let Connection {
             ahead,
-            socket,
+            transport,
             pending,
             ..
         } = connection;
-        match Ahead::take_or_receive(ahead, &mut self.poller, socket, pending) {
+        match Ahead::take_or_receive(ahead, &mut self.poller, transport, pending) {
             Ok(0) => self.end_of_input(token),
             Ok(count) => {
                 let client = &connection.session.client;

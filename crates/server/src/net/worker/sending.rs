@@ -1,7 +1,6 @@
 //! Unsent output of connections: sending when the socket takes more, limits for clients that do not read, and
 //! the poller's interest. The replies of a group are sent by the worker itself.
 
-use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 
 use sys::poller::Interest;
@@ -63,7 +62,9 @@ impl Worker {
         let wanted = connection.wanted_interest(runs);
         if wanted != connection.interest {
             connection.set_interest(wanted);
-            let watched = self.poller.modify(connection.socket.as_fd(), token, wanted);
+            let watched = connection
+                .transport
+                .rewatch(&mut self.poller, token, wanted);
             if watched.is_err() {
                 self.close(token);
             }

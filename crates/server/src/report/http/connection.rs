@@ -8,11 +8,12 @@
 //!    time.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use sys::poller::{Interest, Poller};
 use sys::socket::Socket;
+
+use crate::transport::Transport;
 
 use super::request::{Parsed, Request, parse};
 use super::response::{Response, Status};
@@ -20,7 +21,7 @@ use crate::limits::{HTTP_ANSWER_MS, HTTP_HEAD_BYTES, HTTP_IDLE_MS, HTTP_REQUEST_
 
 /// See the module.
 pub(super) struct Connection {
-    pub(super) socket: Socket,
+    pub(super) transport: Transport,
     pub(super) token: u64,
     /// Time at which it is closed at the latest (monotonic, ms).
     pub(super) deadline_ms: u64,
@@ -44,7 +45,7 @@ pub(super) enum Said {
 impl Connection {
     pub(super) fn new(socket: Socket, token: u64, now_ms: u64) -> Connection {
         Connection {
-            socket,
+            transport: Transport::plain(socket),
             token,
             deadline_ms: now_ms + HTTP_REQUEST_MS,
             input: Vec::new(),
@@ -74,7 +75,7 @@ impl Connection {
     pub(super) fn receive(&mut self, poller: &mut Poller, now_ms: u64) -> io::Result<()> {
         let mut bytes = [0; HTTP_HEAD_BYTES];
         let room = &mut bytes[self.input.len()..];
-        match poller.recv(self.socket.as_fd(), room) {
+        match self.transport.recv(poller, room) {
             Ok(0) => self.has_ended = true,
             Ok(count) => {
                 if self.input.is_empty() {
@@ -140,7 +141,7 @@ impl Connection {
                 None => &self.head[self.sent..],
                 Some(of_body) => &self.body[of_body..],
             };
-            match poller.send(self.socket.as_fd(), part) {
+            match self.transport.send(poller, part) {
                 Ok(count) => self.sent += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
                 Err(error) => return Err(error),

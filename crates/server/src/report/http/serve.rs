@@ -157,9 +157,9 @@ impl Http {
         let token = self.next_token;
         self.next_token = (self.next_token + 1) % LISTENERS;
         let connection = Connection::new(socket, token, now_ms());
-        let watched = self
-            .poller
-            .add(connection.socket.as_fd(), token, Interest::READ);
+        let watched = connection
+            .transport
+            .watch(&mut self.poller, token, Interest::READ);
         if watched.is_ok() {
             self.connections.push(connection);
         }
@@ -177,7 +177,9 @@ impl Http {
             Said::Nothing => {}
             Said::End => return self.close(token),
             Said::Request(request) => {
-                let response = self.routes.answer(&request, &connection.socket, turn);
+                let response = self
+                    .routes
+                    .answer(&request, connection.transport.socket(), turn);
                 connection.answer(response, request.is_head, now_ms());
             }
         }
@@ -196,8 +198,9 @@ impl Http {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         let interest = connection.interest();
-        self.poller
-            .modify(connection.socket.as_fd(), connection.token, interest)
+        connection
+            .transport
+            .rewatch(&mut self.poller, connection.token, interest)
     }
 
     fn close_late(&mut self) {
@@ -217,7 +220,7 @@ impl Http {
     fn close(&mut self, token: u64) {
         if let Some(at) = self.find(token) {
             let connection = self.connections.swap_remove(at);
-            let _ = self.poller.remove(connection.socket.as_fd());
+            let _ = connection.transport.unwatch(&mut self.poller);
         }
     }
 }

@@ -17,7 +17,6 @@
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -25,7 +24,6 @@ use ferrite_log::{BLOB_PIECE_BYTES, BlobFile};
 use parking_lot::{Mutex, MutexGuard};
 use sys::file::{DIRECT_BLOCK, is_cached};
 use sys::poller::Poller;
-use sys::socket::Socket;
 
 use super::Work;
 use super::send::{Opening, Ready, Sent};
@@ -36,6 +34,7 @@ use crate::limits::{
 };
 use crate::request::FilePart;
 use crate::shared::clients::Client;
+use crate::transport::Transport;
 use crate::values::Values;
 use crate::values::pool::Job;
 
@@ -214,7 +213,7 @@ impl Pieces {
     pub(super) fn send(
         &mut self,
         poller: &mut Poller,
-        socket: &Socket,
+        transport: &mut Transport,
         most: usize,
     ) -> io::Result<Sent> {
         if Range::is_empty(&self.sending.part) && !self.turn_over()? {
@@ -222,7 +221,7 @@ impl Pieces {
         }
         let Piece { bytes, part } = &mut self.sending;
         let end = part.end.min(part.start + most);
-        let sent = poller.send(socket.as_fd(), &bytes[part.start..end])?;
+        let sent = transport.send(poller, &bytes[part.start..end])?;
         part.start += sent;
         if part.start == part.end {
             // The next piece can be read into it while the ready one is sent.

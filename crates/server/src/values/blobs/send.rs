@@ -11,7 +11,6 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -19,7 +18,6 @@ use ferrite_log::{BLOB_PIECE_BYTES, BlobFile};
 use keyspace::ColdValue;
 use parking_lot::Mutex;
 use sys::poller::Poller;
-use sys::socket::Socket;
 
 use super::Work;
 use super::pieces::Pieces;
@@ -27,6 +25,7 @@ use crate::limits::{READ_IN_BYTES, READ_IN_STEP_BYTES};
 use crate::persistence::{NOT_THERE, Persistence};
 use crate::request::{Failure, FilePart};
 use crate::shared::clients::Client;
+use crate::transport::Transport;
 use crate::values::Values;
 
 /// Part that is being sent, or will be.
@@ -177,13 +176,13 @@ impl Sending {
     pub(crate) fn send(
         &mut self,
         poller: &mut Poller,
-        socket: &Socket,
+        transport: &mut Transport,
         most: usize,
     ) -> io::Result<Sent> {
         let sent = match &mut self.way {
             Way::Unbegun => return Ok(Sent::Later),
-            Way::Pieces(pieces) => pieces.send(poller, socket, most)?,
-            Way::PageCache(pages) => pages.send(&self.part.range, poller, socket, most)?,
+            Way::Pieces(pieces) => pieces.send(poller, transport, most)?,
+            Way::PageCache(pages) => pages.send(&self.part.range, poller, transport, most)?,
             Way::Failed(_) => return Err(io::Error::other("its file cannot be read")),
         };
         if let Sent::Bytes(count) = sent {
@@ -254,7 +253,7 @@ impl Pages {
         &mut self,
         range: &Range<u64>,
         poller: &mut Poller,
-        socket: &Socket,
+        transport: &mut Transport,
         most: usize,
     ) -> io::Result<Sent> {
         // Only a thread that was told to read locks the file, and nothing is sent then.
@@ -268,7 +267,7 @@ impl Pages {
             .descriptor()
             .ok_or_else(|| io::Error::other("the file is none of the system's"))?;
         let most = (self.checked_until - at).min(most as u64) as usize;
-        match poller.send_file(socket.as_fd(), descriptor, at, most)? {
+        match transport.send_file(poller, descriptor, at, most)? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             sent => Ok(Sent::Bytes(sent)),
         }
