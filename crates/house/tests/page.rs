@@ -1,4 +1,4 @@
-//! What ARCHITECTURE.md names is there: files, folders, and functions of types.
+//! What ARCHITECTURE.md and docs/lives.md name is there: files, folders, and functions of types.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,9 @@ fn sources(folder: &Path, into: &mut String) {
 #[test]
 fn what_the_page_names_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = fs::read_to_string(root.join("ARCHITECTURE.md")).expect("the page is there");
+    let page = ["ARCHITECTURE.md", "docs/lives.md"]
+        .map(|name| fs::read_to_string(root.join(name)).expect("the page is there"))
+        .join("\n");
     let server = root.join("crates/server");
     // Inside a row of the table of rooms a path may begin in its room.
     let rooms = [
