@@ -47,6 +47,8 @@ pub(crate) struct Answer {
     was_refused: bool,
     /// What the reply of EXEC told of watched keys, if that was open.
     was_dirty: Option<bool>,
+    /// Requests in EXEC that were refused, by their place: they changed nothing, and others ran.
+    refused: Vec<usize>,
 }
 
 /// A request that was sent.
@@ -59,6 +61,8 @@ pub(crate) struct Step {
     pub(crate) sent_ms: u64,
     pub(crate) answer: Option<Answer>,
     pub(crate) maps: Maps,
+    /// The limit of memory of the server, in bytes.
+    pub(crate) limit: Option<u64>,
 }
 
 impl Step {
@@ -92,7 +96,9 @@ impl Step {
             if let Some(was_dirty) = answer.was_dirty {
                 model.learn_dirty(was_dirty);
             }
+            model.learn_refused(&answer.refused);
         }
+        model.limit = self.limit;
         if let Maps::Only(slots) = self.maps
             && let Some(error) = model.refusal_of_node(request, slots)
         {
@@ -161,15 +167,24 @@ impl History {
         let Some(step) = self.steps.get_mut(self.answered) else {
             return Err(format!("a reply to nothing: {:.200?}", reply.value));
         };
-        let was_refused = match &reply.value {
+        let is_refusal = |reply: &Value| match reply {
             Value::Error(text) => {
                 let text = String::from_utf8_lossy(text);
                 may_refuse.iter().any(|start| text.starts_with(start))
             }
             _ => false,
         };
+        let was_refused = is_refusal(&reply.value);
         let is_exec = matches!(&step.deed, Deed::Request(request) if crate::torture::model::command_name(request) == "exec");
         let is_unsure = is_exec && self.model.is_unsure_of_exec();
+        let refused = match &reply.value {
+            Value::Array(replies) if is_exec => {
+                let places = replies.iter().enumerate();
+                let refused = places.filter(|(_, reply)| is_refusal(reply));
+                refused.map(|(place, _)| place).collect()
+            }
+            _ => Vec::new(),
+        };
         step.maps = step.maps.told_by(&reply.value);
         step.answer = Some(Answer {
             stamp: reply.stamp,
@@ -182,6 +197,7 @@ impl History {
                 Value::Error(text) => text.starts_with(b"EXECABORT "),
                 _ => true,
             }),
+            refused,
         });
         self.answered += 1;
         match step.play(&mut self.model, reply.at_ms, &mut Vec::new()) {
@@ -192,6 +208,12 @@ impl History {
                     shorten(format!("{:?}", reply.value)),
                     shorten(format!("{expect:?}"))
                 ))
+            }
+            Some(Expect::Page(page)) => {
+                if let Deed::Request(request) = &step.deed {
+                    self.model.learn_page(request, &page, &reply.value);
+                }
+                Ok(())
             }
             _ => Ok(()),
         }
@@ -236,6 +258,7 @@ impl History {
             sent_ms: at_ms,
             answer: None,
             maps: Maps::None,
+            limit: None,
         });
         for step in &mut self.steps[self.answered..] {
             step.answer = Some(Answer {
@@ -244,6 +267,7 @@ impl History {
                 is_durable,
                 was_refused: false,
                 was_dirty: None,
+                refused: Vec::new(),
             });
             step.play(&mut self.model, at_ms, &mut Vec::new());
         }

@@ -158,6 +158,7 @@ pub(crate) fn complaints(output: &str, has_trouble: bool, is_scarce: bool) -> Ve
         // After a change of the map.
         "keys are here of slots that this node does not have",
         "received SIGTERM",
+        "requested the shutdown",
         "are put aside in",
         "the log is still being begun or ended",
         "Saving a snapshot was broken off",

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::support::PATIENCE;
 use crate::torture::history::History;
 use crate::torture::inspect;
+use crate::torture::process::Process;
 use crate::torture::run::{Find, LANES, Life, Runner};
 use crate::torture::wire::now_ms;
 use crate::torture::{setting, verdict};
@@ -127,9 +128,12 @@ impl Runner {
         if !complaints.is_empty() {
             return Err(Find::new("output", complaints.join("\n")));
         }
-        if let (Some(limit), Some(taken)) =
-            (self.life.maxmemory, self.process.most_resident_bytes())
-        {
+        self.look_at_memory(&self.process)
+    }
+
+    /// The most memory that a server with the limit of this life has taken.
+    pub(crate) fn look_at_memory(&self, process: &Process) -> Result<(), Find> {
+        if let (Some(limit), Some(taken)) = (self.life.maxmemory, process.most_resident_bytes()) {
             let tolerated = limit / 100 * (100 + TOLERATED_PERCENT) + TOLERATED_BYTES;
             if taken > tolerated {
                 let text = format!("{} MiB of {} are taken", taken >> 20, limit >> 20);
@@ -163,8 +167,8 @@ impl Runner {
         self.look_at_output()
     }
 
-    /// SIGTERM. A server whose log has failed is killed, because it may not end.
-    pub(crate) fn stop(&mut self) -> Result<(), Find> {
+    /// SIGTERM, or SHUTDOWN with these words. A server with a failed log is killed, because it may not end.
+    pub(crate) fn stop(&mut self, words: Option<&str>) -> Result<(), Find> {
         if !self.process.is_running() {
             return Ok(());
         }
@@ -173,7 +177,14 @@ impl Runner {
         }
         self.look_at_output()?;
         self.rule = Rule::KeepsAll;
-        let stopped = self.process.stop();
+        if let Some(words) = words {
+            let mut connection = self.reader()?;
+            // No reply is the end.
+            if let Ok(reply) = connection.ask(&format!("SHUTDOWN {words}"), PATIENCE) {
+                return Err(Find::new("stop", format!("SHUTDOWN {words}: {reply:?}")));
+            }
+        }
+        let stopped = self.process.stop(words.is_none());
         stopped.map_err(|problem| Find::new("stop", problem))?;
         self.drain()?;
         self.look_at_output()

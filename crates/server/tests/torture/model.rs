@@ -5,8 +5,9 @@
 //! connection is [`Model::apply_global`].
 
 use crate::support::Value;
-use crate::torture::commands::{Effect, Row, payload, row};
-use crate::torture::script::Request;
+use crate::torture::commands::scans::{self, Page, Scans};
+use crate::torture::commands::{Effect, IN_PLACE, Row, payload, row};
+use crate::torture::script::{Arg, Request};
 use crate::torture::slots::Slots;
 use crate::torture::values::{
     Data, Entry, Fields, Key, Keys, Members, Span, fields_of, halves_of, members_of, scored_of,
@@ -38,6 +39,8 @@ pub(crate) enum Expect {
     Scored(Vec<(i64, Vec<u8>)>),
     /// What DUMP gives of a value.
     Payload(Data),
+    /// A page of a scan.
+    Page(Page),
     /// Nothing is known of it, except that it is no error.
     Any,
 }
@@ -77,6 +80,7 @@ impl Expect {
             (Expect::Payload(data), Value::Bulk(bytes)) => {
                 payload::decode(bytes).as_ref() == Some(data)
             }
+            (Expect::Page(page), _) => page.admits(reply),
             (Expect::Score(halves), _) => halves_of(reply) == Some(*halves),
             (Expect::Scored(pairs), _) => scored_of(reply).as_ref() == Some(pairs),
             (Expect::Members(members), _) => members_of(reply).as_ref() == Some(members),
@@ -96,11 +100,18 @@ pub(crate) struct Call<'a> {
     pub(crate) args: &'a [Vec<u8>],
     /// When it runs.
     pub(crate) at: Span,
+    /// The limit of memory in bytes.
+    pub(crate) limit: Option<u64>,
 }
 
 impl Call<'_> {
     pub(crate) fn key(&self, name: &[u8]) -> Key {
         (self.db, name.to_vec())
+    }
+
+    /// Whether a value of so many bytes is larger than all memory: what makes it is refused.
+    pub(crate) fn has_no_room(&self, bytes: usize) -> bool {
+        self.limit.is_some_and(|limit| bytes as u64 > limit)
     }
 
     /// What a key holds, unless its time is certainly up. Whether that is certain tells [`Call::is_sure`].
@@ -184,6 +195,11 @@ pub(crate) struct Model {
     /// What MULTI has queued, and whether a request was refused meanwhile.
     queue: Option<(Vec<Request>, bool)>,
     watched: Vec<Key>,
+    scans: Scans,
+    /// The limit of memory of the server, in bytes.
+    pub(crate) limit: Option<u64>,
+    /// Requests of the next EXEC, by their place, that were refused in it because memory was short.
+    refused: Vec<usize>,
     /// Whether a watched key has changed; `None` if that is not known.
     is_dirty: Option<bool>,
 }
@@ -201,10 +217,7 @@ impl Model {
     /// Runs a request. Keys that it may have changed are added to `touched`.
     pub(crate) fn apply(&mut self, request: &Request, at: Span, touched: &mut Vec<Key>) -> Expect {
         let name = command_name(request);
-        let args: Vec<Vec<u8>> = request[1..]
-            .iter()
-            .map(crate::torture::script::Arg::bytes)
-            .collect();
+        let args: Vec<Vec<u8>> = request[1..].iter().map(Arg::bytes).collect();
         let is_control = matches!(&name[..], "multi" | "exec" | "discard" | "watch");
         if let (Some((queue, was_refused)), false) = (&mut self.queue, is_control) {
             // What would not run is not kept.
@@ -254,6 +267,7 @@ impl Model {
         touched: &mut Vec<Key>,
     ) -> Expect {
         let is_dirty = self.is_dirty == Some(true);
+        let refused = std::mem::take(&mut self.refused);
         self.unwatch();
         if was_refused {
             return Expect::Error("EXECABORT");
@@ -261,14 +275,14 @@ impl Model {
         if is_dirty {
             return Expect::Null;
         }
-        let run = |request: &Request| {
-            let args: Vec<Vec<u8>> = request[1..]
-                .iter()
-                .map(crate::torture::script::Arg::bytes)
-                .collect();
+        let run = |(place, request): (usize, &Request)| {
+            if refused.contains(&place) {
+                return Expect::Error("OOM");
+            }
+            let args: Vec<Vec<u8>> = request[1..].iter().map(Arg::bytes).collect();
             self.run(request, &args, at, touched)
         };
-        Expect::All(queue.iter().map(run).collect())
+        Expect::All(queue.iter().enumerate().map(run).collect())
     }
 
     fn run(
@@ -284,6 +298,9 @@ impl Model {
             self.db = db.unwrap_or(self.db);
             return db.map_or(Expect::Error("ERR"), |_| Expect::ok());
         }
+        if scans::is_scan(&name) {
+            return self.scan(&name, args);
+        }
         let Some(Row { effect, .. }) = row(&name) else {
             panic!("the model knows no {name}");
         };
@@ -297,6 +314,7 @@ impl Model {
                 db: self.db,
                 args,
                 at,
+                limit: self.limit,
             }),
             Effect::Global(_) => match self.global(request) {
                 Some(global) => {
@@ -307,6 +325,7 @@ impl Model {
             },
             Effect::Operator => Expect::Any,
         };
+        self.note_changes(&name, &touched[first..]);
         for (key, before) in self.watched.iter().zip(&before) {
             if self.keys.get(key) != before.as_ref() {
                 self.is_dirty = Some(true);
@@ -318,6 +337,63 @@ impl Model {
             }
         }
         expect
+    }
+
+    fn scan(&self, name: &str, args: &[Vec<u8>]) -> Expect {
+        let key = (self.db, args[0].clone());
+        let data = self.keys.get(&key).map(|entry| &entry.data);
+        let is_its_kind = match data {
+            None => true,
+            Some(Data::Hash(_)) => name == "hscan",
+            Some(Data::Set(_)) => name == "sscan",
+            Some(Data::SortedSet(_)) => name == "zscan",
+            Some(_) => false,
+        };
+        if !is_its_kind {
+            return Expect::Error("WRONGTYPE");
+        }
+        let scan = self.scans.get(&(name.to_owned(), key));
+        Expect::Page(scans::page(data, scan, name, args))
+    }
+
+    /// A key that has another value now is another collection, of which a cursor says nothing.
+    fn note_changes(&mut self, name: &str, touched: &[Key]) {
+        if self.scans.is_empty() {
+            return;
+        }
+        let keys = &self.keys;
+        self.scans.retain(|(_, key), scan| {
+            if !touched.contains(key) {
+                return true;
+            }
+            let entry = keys.get(key).filter(|_| IN_PLACE.contains(&name));
+            entry.is_some_and(|entry| {
+                scan.keep_only(&entry.data);
+                true
+            })
+        });
+    }
+
+    /// Takes note of a page that was answered outside of a transaction.
+    pub(crate) fn learn_page(&mut self, request: &Request, page: &Page, reply: &Value) {
+        let key = (self.db, request[1].bytes());
+        let scan = (command_name(request), key);
+        match page.next(reply) {
+            Some(next) => drop(self.scans.insert(scan, next)),
+            None => drop(self.scans.remove(&scan)),
+        }
+    }
+
+    /// A request with the cursor of its scan.
+    pub(crate) fn with_cursor(&self, request: &Request) -> Request {
+        let key = (self.db, request.get(1).map(Arg::bytes).unwrap_or_default());
+        let scan = self.scans.get(&(command_name(request), key));
+        let cursor = Arg::word(scan.map_or(0, |scan| scan.cursor).to_string());
+        let fill_in = |arg: &Arg| match arg {
+            Arg::Cursor => cursor.clone(),
+            arg => arg.clone(),
+        };
+        request.iter().map(fill_in).collect()
     }
 
     /// What a request of the connection does to all keys; `None` if it is not that kind, or wrong.
@@ -349,6 +425,7 @@ impl Model {
     /// Does it to the keys of this connection, whoever asked for it.
     pub(crate) fn apply_global(&mut self, global: &Global, touched: &mut Vec<Key>) {
         touched.extend(self.keys.keys().cloned());
+        self.scans.clear();
         match *global {
             Global::FlushAll => self.keys.clear(),
             Global::FlushDb(db) => self.keys.retain(|key, _| key.0 != db),
@@ -399,6 +476,11 @@ impl Model {
     /// Whether it is open if EXEC runs anything: then its reply tells.
     pub(crate) fn is_unsure_of_exec(&self) -> bool {
         self.queue.is_some() && self.is_dirty.is_none()
+    }
+
+    /// EXEC has told that it did not run these of its requests.
+    pub(crate) fn learn_refused(&mut self, refused: &[usize]) {
+        self.refused = refused.to_vec();
     }
 
     /// Takes note of what the reply has told.

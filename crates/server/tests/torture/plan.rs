@@ -1,8 +1,9 @@
 //! The plan: a script from a seed, one life of the server after the other.
 
-use crate::torture::commands::{COMMANDS, Effect, Row, bits, payload, words_of_items};
+mod words;
+
+use crate::torture::commands::{COMMANDS, Effect, Row};
 use crate::torture::inspect::SEPARATOR;
-use crate::torture::model::DATABASES;
 use crate::torture::run::LANES;
 use crate::torture::script::{Arg, Line, Request};
 use crate::torture::slots::{self, Slots};
@@ -20,6 +21,10 @@ const PLACES: u32 = 2;
 /// And of lists.
 const LISTS: u32 = 4;
 const HYPERLOGLOGS: u32 = 3;
+const NEVER_THERE: u32 = 2;
+const POPULATED: u32 = 2;
+/// Words of shapes that are for servers whose memory is scarce.
+const SCARCE: [&str; 3] = ["{vast}", "{mwide}", "{ewide}"];
 /// Keys that no other request names.
 const SELDOM: u32 = 64;
 
@@ -56,6 +61,8 @@ pub(crate) struct Plan {
     has_trouble: bool,
     /// The server is a node of a cluster.
     is_cluster: bool,
+    /// The server has a limit of memory.
+    pub(crate) is_scarce: bool,
     crash: Option<Crash>,
     /// Nothing makes all connections wait for each other.
     in_storm: bool,
@@ -74,6 +81,7 @@ impl Plan {
             open: Vec::new(),
             has_trouble: false,
             is_cluster: seed % 3 == 2,
+            is_scarce: false,
             crash: None,
             in_storm: false,
         }
@@ -203,6 +211,7 @@ impl Plan {
         let is_small = options
             .iter()
             .any(|option| option.starts_with("maxmemory="));
+        self.is_scarce = is_small;
         if is_small {
             options.push("maxmemory-clients=32mb".to_owned());
         }
@@ -286,7 +295,12 @@ impl Plan {
             _ => {}
         }
         if self.chance(4) && !self.has_trouble {
-            self.lines.push(Line::Stop);
+            let words =
+                ["", "", "SAFE", "SAFE,NOSAVE", "SAVE", "NOW,FORCE"][self.random.usize(..6)];
+            self.lines.push(match words {
+                "" => Line::Stop,
+                words => Line::Shutdown(words.to_owned()),
+            });
         } else {
             if self.random.bool() {
                 self.lines.push(Line::Sleep(self.random.u64(..30)));
@@ -481,7 +495,7 @@ impl Plan {
         let is_wanted = |row: &&Row| match row.effect {
             Effect::Operator => false,
             Effect::Global(_) if in_storm => false,
-            _ => !(is_cluster && matches!(row.name, "move" | "swapdb")),
+            _ => !(is_cluster && matches!(row.name, "move" | "swapdb" | "debug")),
         };
         let row = self.choose(is_wanted);
         self.shape(lane, row)
@@ -489,107 +503,16 @@ impl Plan {
 
     /// A request of a command in one of its shapes.
     pub(crate) fn shape(&mut self, lane: usize, row: &'static Row) -> Request {
-        let shape = row.shapes[self.random.usize(..row.shapes.len())];
+        let is_scarce = |shape: &&&str| SCARCE.iter().any(|word| shape.contains(word));
+        let shapes = row.shapes.iter();
+        let shapes: Vec<_> = shapes
+            .filter(|shape| self.is_scarce || !is_scarce(shape))
+            .collect();
+        let shape = shapes[self.random.usize(..shapes.len())];
         let mut request = vec![Arg::word(row.name.to_ascii_uppercase())];
         for token in shape.split_whitespace() {
             request.extend(self.token(lane, token));
         }
         request
-    }
-
-    /// What stands in the place of a word of a shape.
-    fn token(&mut self, lane: usize, token: &str) -> Vec<Arg> {
-        let Some((token, rest)) = token.strip_prefix('{').and_then(|it| it.split_once('}')) else {
-            return vec![Arg::word(token)];
-        };
-        let classes = [
-            ("v", VALUES),
-            ("n", NUMBERS),
-            ("b", BIG_NUMBERS),
-            ("x", SHORT_LIVES),
-            ("h", HASHES),
-            ("u", SETS),
-            ("z", SORTED_SETS),
-            ("p", PLACES),
-            ("l", LISTS),
-            ("y", HYPERLOGLOGS),
-        ];
-        if let Some((class, count)) = classes.iter().find(|(class, _)| *class == token) {
-            let number = self.random.u32(..*count);
-            let class = class.chars().next().expect("it has one");
-            return vec![Arg::word(self.name(lane, class, number))];
-        }
-        let databases = if self.is_cluster { 1 } else { DATABASES };
-        let random = &mut self.random;
-        let word = |number: i64| vec![Arg::word(format!("{number}{rest}"))];
-        match token {
-            "vs" => (0..random.usize(1..5))
-                .flat_map(|_| self.token(lane, "{v}"))
-                .collect(),
-            "pairs" => (0..random.usize(1..5))
-                .flat_map(|_| [self.token(lane, "{v}"), self.token(lane, "{text}")].concat())
-                .collect(),
-            "text" => vec![self.text()],
-            "tail" => {
-                let len = random.usize(..60);
-                vec![Arg::Text {
-                    len,
-                    seed: random.u32(..),
-                }]
-            }
-            "int" => word(random.i64(-3..4)),
-            "big" => word([i64::MAX, i64::MIN + 1, 1 << 62][random.usize(..3)]),
-            "quarter" => vec![Arg::word(format!("{}", f64::from(random.i32(-8..9)) / 4.0))],
-            "secs" => word(100_000 + 1000 * random.i64(0..100)),
-            "future" => word((FUTURE_MS + 1_000_000 * random.u64(..100)) as i64),
-            "future-s" => word((FUTURE_MS / 1000 + 1000 * random.u64(..100)) as i64),
-            "short" => word(random.i64(20..1500)),
-            "hz" => word(random.i64(1..100)),
-            "db" => word(random.i64(0..i64::from(databases))),
-            "01" => word(random.i64(0..2)),
-            "at" => {
-                let at = self.len();
-                word(at as i64)
-            }
-            "bit" => {
-                let at = self.len() * 8 + self.random.usize(..8);
-                word(at as i64)
-            }
-            "fields" => bits::fields(random),
-            other => words_of_items(random, other).unwrap_or_else(|| {
-                let payload = payload::word(random, other);
-                vec![payload.unwrap_or_else(|| panic!("shapes have no {{{other}}}"))]
-            }),
-        }
-    }
-
-    fn text(&mut self) -> Arg {
-        let len = self.len();
-        let seed = self.random.u32(..);
-        Arg::Text { len, seed }
-    }
-
-    /// A length of any kind: most are short, some are about where values become large, or go to files.
-    fn len(&mut self) -> usize {
-        /// Lengths around which something changes.
-        const BORDERS: [usize; 5] = [4096, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
-        let (random, shrink) = (&mut self.random, self.shrink);
-        if self.crash.is_some_and(|crash| crash.is_small) {
-            return match random.u8(..40) {
-                0 => random.usize(..150_000),
-                1..8 => random.usize(..2000),
-                _ => random.usize(..60),
-            };
-        }
-        match random.u32(..200) {
-            0..12 => 0,
-            12..90 => random.usize(..60),
-            90..120 => random.usize(..2000),
-            120..155 => random.usize(5_000..40_000),
-            155..170 => BORDERS[random.usize(..4)] + random.usize(..4) - 2,
-            170..194 => random.usize(200_000..700_000) / shrink,
-            194..198 => BORDERS[4] + random.usize(..4) - 2,
-            _ => random.usize(1_000_000..5_000_000) / shrink,
-        }
     }
 }

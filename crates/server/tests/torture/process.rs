@@ -181,15 +181,17 @@ impl Process {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
     }
 
-    /// Asks it to end with SIGTERM.
+    /// Waits until it has ended, which it is asked for with SIGTERM, unless it was asked already.
     ///
     /// # Errors
     /// It does not, or not as it should.
-    pub(crate) fn stop(&mut self) -> Result<(), String> {
+    pub(crate) fn stop(&mut self, by_signal: bool) -> Result<(), String> {
         let Some(child) = &self.child else {
             return Ok(());
         };
-        kill_process(Pid::from_child(child), Signal::TERM).expect("it is ours");
+        if by_signal {
+            kill_process(Pid::from_child(child), Signal::TERM).expect("it is ours");
+        }
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
             match self.has_ended() {

@@ -20,7 +20,7 @@ use crate::torture::history::{Deed, History, Step};
 use crate::torture::lives::Rule;
 use crate::torture::model::command_name;
 use crate::torture::process::Process;
-use crate::torture::script::{Line, Request};
+use crate::torture::script::{Arg, Line, Request};
 use crate::torture::values::Keys;
 use crate::torture::wire::{Connection, Reply, Silence, encode, now_ms};
 
@@ -227,7 +227,8 @@ impl Runner {
             Line::Start => self.start()?,
             Line::Kill => self.kill()?,
             Line::StartKill(ms) => self.start_kill(*ms)?,
-            Line::Stop => self.stop()?,
+            Line::Stop => self.stop(None)?,
+            Line::Shutdown(words) => self.stop(Some(&words.replace(',', " ")))?,
         }
         Ok(())
     }
@@ -237,7 +238,7 @@ impl Runner {
     /// # Errors
     /// What must not be.
     pub(crate) fn finish(&mut self) -> Result<(), Find> {
-        self.stop()?;
+        self.stop(None)?;
         self.check()?;
         self.start()?;
         self.settle()
@@ -258,6 +259,11 @@ impl Runner {
         } else {
             self.depth
         };
+        // Only the answer to a page says where the next one begins.
+        let depth = match request.contains(&Arg::Cursor) {
+            true => 1,
+            false => depth,
+        };
         while self.lanes[number].history.pending() >= depth
             || self.lanes[number].unanswered_bytes.iter().sum::<usize>() > UNANSWERED_BYTES_MAX
         {
@@ -267,6 +273,7 @@ impl Runner {
             }
         }
         let lane = &mut self.lanes[number];
+        let request = &lane.history.model.with_cursor(request);
         let name = command_name(request);
         let is_queued =
             lane.in_multi && !matches!(&name[..], "exec" | "discard" | "multi" | "watch");
@@ -340,7 +347,7 @@ impl Runner {
     ) {
         let bytes = encode(request);
         let sent_ms = now_ms();
-        let maps = self.maps();
+        let (maps, limit) = (self.maps(), self.life.maxmemory);
         let lane = &mut self.lanes[number];
         let Some(connection) = &mut lane.connection else {
             return;
@@ -358,6 +365,7 @@ impl Runner {
             sent_ms,
             answer: None,
             maps,
+            limit,
         };
         let deed = Deed::Request(request.clone());
         lane.history.steps.push(step(deed));

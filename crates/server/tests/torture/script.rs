@@ -10,6 +10,7 @@
 //! depth 1                                          requests of a connection that may be unanswered at a time
 //! 3 SET 3:v1 @300000.17 PX 50                      connection 3 sends a request; @LENGTH.SEED stands for bytes
 //! 3 RESTORE 3:h1 0 $30.17                          $FIELDS.SEED stands for what DUMP gives of a hash
+//! 3 HSCAN 3:h1 & COUNT 5                           & stands for the cursor that the last page answered
 //! 3 cut 40 SET 3:v1 @300000.17                     it sends 40 % of a request, closes, and connects again
 //! kick 3                                           CLIENT KILL of connection 3
 //! finish 3                                         the end of what connection 3 sends; its answers come
@@ -18,7 +19,7 @@
 //! settle | idle | sleep 20 | relog | check | verify
 //! trouble volatile|full|syncs|writes|none          DEBUG DISK
 //! backup b1 | open b1 | snapshot                   a backup; a second server on it, or on a snapshot
-//! start | kill | start-kill 20 | stop
+//! start | kill | start-kill 20 | stop | shutdown SAFE,NOSAVE
 //! each 5..8 {n%4} SET 3:v{n} @300000.{n}           the line once for each of 5, 6 and 7
 //! ```
 
@@ -41,6 +42,8 @@ pub(crate) enum Arg {
         fields: usize,
         seed: u32,
     },
+    /// Where the scan goes on; 0 until that is known.
+    Cursor,
 }
 
 /// The length after which the bytes of a [`Arg::Text`] repeat: a prime, so that misplaced blocks of any usual
@@ -58,6 +61,7 @@ impl Arg {
             Arg::Word(word) => return word.clone(),
             Arg::Text { len, seed } => (*len, *seed),
             Arg::Payload { fields, seed } => return payload::of_hash(*fields, *seed),
+            Arg::Cursor => return b"0".to_vec(),
         };
         let mut chunk = vec![0; len.min(PERIOD)];
         fastrand::Rng::with_seed(seed.into()).fill(&mut chunk);
@@ -71,6 +75,9 @@ impl Arg {
 
     fn parse(token: &str) -> Result<Arg, String> {
         let bad = || format!("not an argument: {token}");
+        if token == "&" {
+            return Ok(Arg::Cursor);
+        }
         if let Some(text) = token.strip_prefix(['@', '$']) {
             let (amount, seed) = text.split_once('.').ok_or_else(bad)?;
             let amount = amount.parse().map_err(|_| bad())?;
@@ -106,10 +113,11 @@ impl fmt::Display for Arg {
         match self {
             Arg::Text { len, seed } => write!(f, "@{len}.{seed}"),
             Arg::Payload { fields, seed } => write!(f, "${fields}.{seed}"),
+            Arg::Cursor => f.write_str("&"),
             Arg::Word(word) => {
                 for (index, &byte) in word.iter().enumerate() {
                     let is_plain = byte.is_ascii_graphic() && byte != b'%';
-                    if is_plain && (index > 0 || !b"@$".contains(&byte)) {
+                    if is_plain && (index > 0 || !b"@$&".contains(&byte)) {
                         write!(f, "{}", char::from(byte))?;
                     } else {
                         write!(f, "%{byte:02x}")?;
@@ -149,6 +157,8 @@ pub(crate) enum Line {
     Kill,
     StartKill(u64),
     Stop,
+    /// SHUTDOWN with these words, between which are commas.
+    Shutdown(String),
 }
 
 impl fmt::Display for Line {
@@ -189,6 +199,7 @@ impl fmt::Display for Line {
             Line::Kill => f.write_str("kill"),
             Line::StartKill(ms) => write!(f, "start-kill {ms}"),
             Line::Stop => f.write_str("stop"),
+            Line::Shutdown(words) => write!(f, "shutdown {words}"),
         }
     }
 }
@@ -234,6 +245,7 @@ impl Line {
             "kill" => Line::Kill,
             "start-kill" => Line::StartKill(number(1)?),
             "stop" => Line::Stop,
+            "shutdown" => Line::Shutdown(word(1)?),
             _ => {
                 let lane = number(0)? as usize;
                 if words.get(1) == Some(&"cut") {
@@ -301,9 +313,9 @@ pub(crate) fn print(lines: &[Line]) -> String {
 #[test]
 fn a_script_is_its_text() {
     let text = "server appendfsync=always\ndepth 1\n3 SET 3:v1 @300000.17 PX 50\n3 cut 40 SET 3:v1 @5.1\n0 SET %40a %25%00%20\n\
-        0 RESTORE %24a 0 $30.17\n\
+        0 RESTORE %24a 0 $30.17\n0 SSCAN %26 & COUNT 5\n\
         kick 3\nfinish 3\nop DEBUG RELOAD\nsettle\nidle\nsleep 20\nrelog\nmap all\nmap half\ncheck\nverify\ntrouble full\nbackup b1\nopen b1\nsnapshot\nstart\nkill\n\
-        start-kill 20\nstop\n0 SET %40a %\n";
+        start-kill 20\nstop\nshutdown SAFE,SAVE\n0 SET %40a %\n";
     let (good, bad) = text.split_at(text.len() - "0 SET %40a %\n".len());
     let lines = parse(good).expect("it is a script");
     assert_eq!(print(&lines), good);

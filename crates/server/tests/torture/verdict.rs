@@ -136,6 +136,7 @@ mod tests {
             sent_ms: 1000,
             answer: None,
             maps: Maps::None,
+            limit: None,
         }
     }
 

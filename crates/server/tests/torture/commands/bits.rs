@@ -29,6 +29,9 @@ pub(super) fn setbit(call: &mut Call<'_>) -> Expect {
     let args = call.args;
     let at: usize = number(&args[1]).expect("a shape has an offset here");
     let bit = u64::from(args[2] == b"1");
+    if call.has_no_room(at / 8) {
+        return Expect::Error("OOM");
+    }
     let old = call.change(&args[0], |bytes| {
         grow(bytes, at / 8 + 1);
         let old = bit_of(bytes, at);
@@ -113,6 +116,11 @@ impl Field {
 pub(super) fn bitfield(call: &mut Call<'_>) -> Expect {
     let args = call.args;
     let word = |at: usize| args[at].to_ascii_uppercase();
+    // Vast offsets stand in shapes of one SET.
+    let vast = number::<usize>(args.get(3).map_or(b"", |word| &word[..]));
+    if args[1] == b"SET" && vast.is_some_and(|bit| call.has_no_room(bit / 8)) {
+        return Expect::Error("OOM");
+    }
     let is_change = (1..args.len()).any(|at| matches!(&word(at)[..], b"SET" | b"INCRBY"));
     let run = |bytes: &mut Vec<u8>| {
         let (mut at, mut saturates, mut replies) = (1, false, Vec::new());

@@ -185,11 +185,14 @@ pub(super) fn hsetex(call: &mut Call<'_>) -> Expect {
     change(call, |fields, args| {
         let pairs = &args[first_field(args)..];
         let names = || pairs.iter().step_by(2);
-        let is_met = match &args[0][..] {
+        let options = &args[..first_field(args)];
+        let is_met = options.iter().all(|option| match &option[..] {
+            b"NX" => fields.is_empty(),
+            b"XX" => !fields.is_empty(),
             b"FNX" => names().all(|name| !fields.contains_key(name)),
             b"FXX" => names().all(|name| fields.contains_key(name)),
             _ => true,
-        };
+        });
         if is_met {
             set(fields, pairs);
             if args[0] == b"PXAT" && is_over(&args[1]) {

@@ -138,6 +138,19 @@ pub(super) fn restore(call: &mut Call<'_>) -> Expect {
     Expect::ok()
 }
 
+/// `POPULATE 1 prefix [size]`: one key, so that it is done or not.
+pub(super) fn populate(call: &mut Call<'_>) -> Expect {
+    let name = [&call.args[2][..], b":0"].concat();
+    if call.get(&name).is_none() {
+        let mut value = b"value:0".to_vec();
+        if let Some(size) = call.args.get(3) {
+            value.resize(number(size).expect("a shape has a number here"), 0);
+        }
+        call.set(&name, value, None);
+    }
+    Expect::ok()
+}
+
 /// Nobody listens at the port of the shapes.
 pub(super) fn migrate(call: &mut Call<'_>) -> Expect {
     match call.get(&call.args[2]) {

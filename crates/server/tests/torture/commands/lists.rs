@@ -31,6 +31,12 @@ pub(crate) fn words(random: &mut fastrand::Rng, token: &str) -> Option<Vec<Arg>>
             .collect(),
         "index" => vec![Arg::word(random.i32(-20..20).to_string())],
         "end" => vec![Arg::word(["LEFT", "RIGHT"][random.usize(..2)])],
+        "ewide" => (0..random.usize(20..60))
+            .map(|_| Arg::Text {
+                len: random.usize(..20_000),
+                seed: random.u32(..),
+            })
+            .collect(),
         "few" => vec![Arg::word(random.u32(1..5).to_string())],
         _ => return None,
     })

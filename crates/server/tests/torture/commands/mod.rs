@@ -18,7 +18,7 @@
 //! | `{m}` `{ms}` `{mmany}` | a member of a set; some members; many |
 //! | `{zm}` `{zms}` `{zs}` | a member of a sorted set; some members; a score |
 //! | `{gp}` | a place and a member |
-//! | `{zp}` `{zpmany}` | some scores with members; many, which make a tree of the sorted set |
+//! | `{zp}` `{zpmany}` `{zpsame}` | some scores with members; many, which make a tree; many of one score |
 //! | `{e}` `{es}` `{emany}` | an element of a list; some elements; many |
 //! | `{index}` `{end}` `{few}` | an index of a list; LEFT or RIGHT; a count |
 //! | `{ye}` `{yes}` `{yemany}` | an element of a HyperLogLog; some; many, which make it dense |
@@ -27,6 +27,10 @@
 //! | `{secs}` `{future}` `{future-s}` `{short}` | a long time; moments far away, in ms and s; milliseconds that pass soon |
 //! | `{at}` `{bit}` `{01}` `{fields}` | an offset in bytes, in bits; a bit; what BITFIELD does |
 //! | `{db}` | a database |
+//! | `{d}` | the prefix of keys that DEBUG POPULATE makes |
+//! | `{w}` `{vast}` | a key that is never there; an offset beyond all memory, which 0 makes one of bits |
+//! | `{mwide}` `{ewide}` | some members, some elements of kilobytes, where memory is scarce |
+//! | `{cursor}` | where the last page of the scan has ended |
 //! | `{payload}` `{hash}` `{hashmany}` | what DUMP gives of a string, of a hash, of one of many fields |
 //!
 //! Keys whose time is up soon (`{x}`) appear only in commands whose effect does not depend on whether they
@@ -39,6 +43,7 @@ mod keys;
 pub(crate) mod lists;
 pub(crate) mod payload;
 mod reads;
+pub(crate) mod scans;
 pub(crate) mod scores;
 pub(crate) mod sets;
 mod sorting;
@@ -121,7 +126,8 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("getdel", 4, &["{v}", "{n}"], strings::getdel),
     keys("getex", 8, &["{v}", "{v} PERSIST", "{v} EX {secs}", "{v} PXAT {future}", "{v} PXAT 1000"], strings::getex),
     keys("append", 60, &["{v} {tail}", "{v} {tail}", "{v} {text}"], strings::append),
-    keys("setrange", 40, &["{v} {at} {tail}", "{v} {at} {tail}", "{v} {at} {text}"], strings::setrange),
+    keys("setrange", 40, &["{v} {at} {tail}", "{v} {at} {tail}", "{v} {at} {text}", "{w} {vast} x",
+        "{v} {vast} x"], strings::setrange),
     keys("mset", 40, &["{pairs}"], strings::mset),
     keys("msetnx", 8, &["{pairs}"], strings::msetnx),
     keys("msetex", 12, &["2 {v} {text} {v} {tail}", "1 {v} {text} EX {secs}",
@@ -135,8 +141,8 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("delex", 6, &["{v}", "{n} IFEQ {int}", "{n} IFNE {int}", "{v} IFEQ {tail}"], strings::delex),
     keys("delifeq", 6, &["{n} {int}", "{v} {tail}"], strings::delifeq),
 
-    keys("setbit", 30, &["{v} {bit} {01}"], bits::setbit),
-    keys("bitfield", 20, &["{v} {fields}"], bits::bitfield),
+    keys("setbit", 30, &["{v} {bit} {01}", "{v} {bit} {01}", "{w} {vast}0 1"], bits::setbit),
+    keys("bitfield", 20, &["{v} {fields}", "{v} {fields}", "{w} SET u8 {vast}0 1"], bits::bitfield),
     keys("bitop", 10, &["AND {v} {vs}", "OR {v} {vs}", "XOR {v} {vs}", "NOT {v} {v}", "DIFF {v} {v} {vs}",
         "DIFF1 {v} {v} {vs}", "ANDOR {v} {v} {vs}", "ONE {v} {vs}"], bits::bitop),
 
@@ -159,11 +165,14 @@ pub(crate) const COMMANDS: &[Row] = &[
         "{h} PXAT {future} FIELDS 2 {f} {fn}", "{h} PXAT 1000 FIELDS 1 {f}"], hashes::hgetex),
     keys("hsetex", 10, &["{h} FIELDS 1 {f} {tail}", "{h} KEEPTTL FIELDS 1 {f} {text}",
         "{h} PXAT {future} FIELDS 2 {f} {tail} {fn} {int}", "{h} FNX EX {secs} FIELDS 1 {f} {tail}",
-        "{h} FXX PXAT {future} FIELDS 1 {f} {tail}", "{h} PXAT 1000 FIELDS 1 {f} {tail}"], hashes::hsetex),
+        "{h} FXX PXAT {future} FIELDS 1 {f} {tail}", "{h} NX FIELDS 1 {f} {tail}",
+        "{h} XX FNX FIELDS 2 {f} {tail} {f} {tail}", "{h} XX FXX KEEPTTL FIELDS 1 {f} {tail}",
+        "{h} PXAT 1000 FIELDS 1 {f} {tail}"], hashes::hsetex),
     keys("hincrby", 20, &["{h} {fn} {int}", "{h} {fn} {int}", "{h} {f} {int}"], hashes::hincrby),
     keys("hincrbyfloat", 10, &["{h} {fq} {quarter}"], hashes::hincrbyfloat),
 
-    keys("sadd", 50, &["{u} {m}", "{u} {ms}", "{u} {ms}", "{u} {mmany}", "{u} {tail}"], sets::sadd),
+    keys("sadd", 50, &["{u} {m}", "{u} {ms}", "{u} {ms}", "{u} {mmany}", "{u} {tail}", "{u} {mwide}"],
+        sets::sadd),
     keys("srem", 30, &["{u} {m}", "{u} {ms}", "{u} {mmany}"], sets::srem),
     keys("smove", 20, &["{u} {u} {m}"], sets::smove),
     keys("spop", 3, &["{u} 100000"], sets::spop),
@@ -172,7 +181,8 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("sdiffstore", 5, &["{u} {u} {u}", "{u} {u} {u} {u}"], sets::sdiffstore),
 
     keys("zadd", 50, &["{z} {zs} {zm}", "{z} {zp}", "{z} {zpmany}", "{z} CH {zp}", "{z} NX {zp}",
-        "{z} XX CH {zp}", "{z} GT CH {zs} {zm}", "{z} LT {zs} {zm}", "{z} {zs} {tail}"], scores::zadd),
+        "{z} XX CH {zp}", "{z} {zpsame}", "{z} GT CH {zs} {zm}", "{z} LT {zs} {zm}", "{z} {zs} {tail}"],
+        scores::zadd),
     keys("zincrby", 20, &["{z} {zs} {zm}", "{z} 1 {zm}"], scores::zincrby),
     keys("zrem", 30, &["{z} {zm}", "{z} {zms}", "{z} {zms}"], scores::zrem),
     keys("zremrangebyrank", 4, &["{z} 0 3", "{z} 0 100"], scores::zremrangebyrank),
@@ -194,7 +204,8 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("zdiffstore", 4, &["{z} 2 {z} {z}", "{z} 2 {z} {u}"], scores::zdiffstore),
 
     keys("lpush", 40, &["{l} {e}", "{l} {es}", "{l} {emany}", "{l} {tail}", "{l} {text}"], lists::lpush),
-    keys("rpush", 40, &["{l} {e}", "{l} {es}", "{l} {emany}", "{l} {tail}"], lists::rpush),
+    keys("rpush", 40, &["{l} {e}", "{l} {es}", "{l} {emany}", "{l} {tail}", "{l} {ewide}", "{l} {ewide}"],
+        lists::rpush),
     keys("lpushx", 6, &["{l} {es}"], lists::lpushx),
     keys("rpushx", 6, &["{l} {es}"], lists::rpushx),
     keys("lpop", 20, &["{l}", "{l} {few}", "{l} 150"], lists::lpop),
@@ -215,7 +226,7 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("blmove", 3, &["{l} {l} {end} {end} 0.001"], lists::lmove),
     keys("brpoplpush", 2, &["{l} {l} 0.001"], lists::rpoplpush),
 
-    keys("del", 20, &["{v}", "{vs}", "{n}", "{x}", "{h}", "{u}", "{z}", "{l}", "{y}"], keys::del),
+    keys("del", 20, &["{v}", "{vs}", "{d}:0", "{n}", "{x}", "{h}", "{u}", "{z}", "{l}", "{y}"], keys::del),
     keys("unlink", 10, &["{v}", "{vs}", "{h}"], keys::del),
     keys("expire", 8, &["{v} {secs}", "{v} -1", "{n} {secs}", "{h} {secs}", "{h} -1",
         "{u} {secs}", "{z} {secs}", "{l} {secs}", "{y} {secs}"], keys::expire),
@@ -237,13 +248,15 @@ pub(crate) const COMMANDS: &[Row] = &[
         "{h} 0 {hashmany} REPLACE", "{h} {future} {hashmany} REPLACE ABSTTL"], keys::restore),
     keys("restore-asking", 2, &["{v} 0 {payload} REPLACE", "{h} 0 {hash}"], keys::restore),
     keys("migrate", 4, &["127.0.0.1 1 {v} 0 1000", "127.0.0.1 1 {h} 0 1000 COPY"], keys::migrate),
+    // The operator's connection has a row of this name, too.
+    keys("debug", 6, &["POPULATE 1 {d}", "POPULATE 1 {d} {few}000", "POPULATE 1 {d} {few}"], keys::populate),
     keys("select", 40, &["{db}"], reads::unreachable),
 
     global("flushdb", 2, &["", "ASYNC", "SYNC"], keys::flushdb),
     global("flushall", 1, &["", "ASYNC"], keys::flushall),
     global("swapdb", 4, &["{db} {db}"], keys::swapdb),
 
-    keys("get", 20, &["{v}", "{n}", "{x}", "{y}"], reads::get),
+    keys("get", 20, &["{v}", "{n}", "{x}", "{y}", "{d}:0"], reads::get),
     keys("pfcount", 6, &["{y} {y}", "{y} {y} {y}"], hyperloglogs::pfcount),
     keys("mget", 8, &["{vs}"], reads::mget),
     keys("getrange", 8, &["{v} {at} 3000000", "{v} 0 100"], reads::getrange),
@@ -259,10 +272,15 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("hget", 8, &["{h} {f}", "{h} {fn}"], hashes::hget),
     keys("hmget", 4, &["{h} {fs}"], hashes::hmget),
     keys("hgetall", 6, &["{h}"], hashes::hgetall),
+    keys("hscan", 20, &["{h} {cursor}", "{h} {cursor} COUNT {few}", "{h} {cursor} COUNT 100 NOVALUES",
+        "{h} {cursor} COUNT 30", "{h} {cursor} MATCH f1* COUNT 40", "{h} {cursor} NOVALUES MATCH *2 COUNT 60",
+        "{h} 0 COUNT 100000"], scans::unreachable),
     keys("hlen", 4, &["{h}"], hashes::hlen),
     keys("hexists", 2, &["{h} {f}"], hashes::hexists),
     keys("hstrlen", 2, &["{h} {f}"], hashes::hstrlen),
     keys("smembers", 6, &["{u}"], sets::smembers),
+    keys("sscan", 20, &["{u} {cursor}", "{u} {cursor} COUNT {few}", "{u} {cursor} COUNT 40",
+        "{u} {cursor} COUNT 40", "{u} {cursor} MATCH m* COUNT 70", "{u} 0 COUNT 100000"], scans::unreachable),
     keys("scard", 4, &["{u}"], sets::scard),
     keys("sismember", 4, &["{u} {m}"], sets::sismember),
     keys("smismember", 3, &["{u} {ms}"], sets::smismember),
@@ -275,14 +293,18 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("lpos", 3, &["{l} {e}"], lists::lpos),
     keys("sintercard", 2, &["2 {u} {u}"], sets::sintercard),
     keys("zcard", 4, &["{z}"], scores::zcard),
+    keys("zscan", 20, &["{z} {cursor}", "{z} {cursor} COUNT {few}", "{z} {cursor} COUNT 40 NOSCORES",
+        "{z} {cursor} COUNT 40", "{z} {cursor} MATCH 1* COUNT 70", "{z} 0 COUNT 100000"], scans::unreachable),
     keys("zscore", 6, &["{z} {zm}"], scores::zscore),
     keys("zrank", 4, &["{z} {zm}"], scores::zrank),
     keys("zcount", 4, &["{z} {zs} {zs}"], scores::zcount),
     keys("zrange", 6, &["{z} 0 -1 WITHSCORES"], scores::zrange),
+    keys("geosearch", 4, &["{p} BYPOLYGON 4 10 35 20 35 20 40 10 40", "{p} BYPOLYGON 3 14 36 16 36 15 38.5",
+        "{p} BYPOLYGON 4 -130 30 -110 30 -110 45 -130 45"], scores::geosearch),
     keys("zunion", 3, &["2 {z} {z} WITHSCORES", "2 {u} {z} WITHSCORES"], scores::zunion),
 
     operator("bgrewriteaof", 50, &[""]),
-    operator("bgsave", 10, &[""]),
+    operator("bgsave", 10, &["", "", "CANCEL"]),
     operator("config", 40, &["SET hz {hz}", "SET appendfsync always", "SET appendfsync everysec", "SET appendfsync no",
         "SET maxmemory-policy noeviction", "SET maxmemory-policy offload", "SET rdbcompression no", "SET rdbcompression yes",
         "SET notify-keyspace-events KEA", "SET latency-monitor-threshold 1", "SET slowlog-log-slower-than 0",
@@ -297,7 +319,44 @@ pub(crate) const COMMANDS: &[Row] = &[
     operator("memory", 3, &["PURGE"]),
     operator("info", 3, &["everything"]),
     operator("bigkeys", 2, &[""]),
-    operator("client", 2, &["PAUSE 20 WRITE", "LIST"]),
+    operator("client", 8, &["PAUSE 20 WRITE", "LIST", "LIST TYPE normal SKIPME yes", "LIST ID 1 2 3 4 5",
+        "LIST NOT-TYPE pubsub IDLE 1 DB 0", "LIST MAXAGE 1 NOT-ID 3 4", "KILL ID 999999999 SKIPME no",
+        "KILL TYPE pubsub", "KILL MAXAGE 1000000 SKIPME yes", "KILL NAME nobody NOT-FLAGS N",
+        "KILL LADDR 192.0.2.1:1 IDLE 1", "KILL IDLE 1000000"]),
+];
+
+/// Commands that change items of a collection in its place: a scan of it goes on.
+pub(crate) const IN_PLACE: &[&str] = &[
+    "hset",
+    "hmset",
+    "hsetnx",
+    "hdel",
+    "hgetdel",
+    "hexpire",
+    "hpexpire",
+    "hexpireat",
+    "hpexpireat",
+    "hpersist",
+    "hgetex",
+    "hsetex",
+    "hincrby",
+    "hincrbyfloat",
+    "sadd",
+    "srem",
+    "smove",
+    "zadd",
+    "zincrby",
+    "zrem",
+    "zremrangebyrank",
+    "zremrangebyscore",
+    "zpopmin",
+    "zpopmax",
+    "zmpop",
+    "bzpopmin",
+    "bzpopmax",
+    "bzmpop",
+    "expire",
+    "persist",
 ];
 
 /// The row of a command.

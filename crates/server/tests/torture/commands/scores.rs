@@ -32,15 +32,17 @@ fn score(random: &mut fastrand::Rng) -> Arg {
     Arg::word(text_of_halves(random.i64(-SCORES..SCORES)))
 }
 
+/// Scores with members.
+fn pairs(random: &mut fastrand::Rng, members: std::ops::Range<u32>) -> Vec<Arg> {
+    let mut words = Vec::new();
+    for number in members {
+        words.extend([score(random), member(number)]);
+    }
+    words
+}
+
 /// What stands in the place of a word of a shape, if it is one about scores.
 pub(crate) fn words(random: &mut fastrand::Rng, token: &str) -> Option<Vec<Arg>> {
-    let mut pairs = |numbers: &mut dyn Iterator<Item = u32>| {
-        let mut words = Vec::new();
-        for number in numbers {
-            words.extend([score(random), member(number)]);
-        }
-        words
-    };
     Some(match token {
         "zs" => vec![score(random)],
         "gp" => {
@@ -53,16 +55,18 @@ pub(crate) fn words(random: &mut fastrand::Rng, token: &str) -> Option<Vec<Arg>>
             .map(|_| member(random.u32(..MEMBERS)))
             .collect(),
         "zp" => {
-            let first = fastrand::u32(..MEMBERS);
-            pairs(&mut (first..first + 3))
+            let first = random.u32(..MEMBERS);
+            pairs(random, first..first + 3)
         }
         "zpmany" => {
             let (first, count) = (random.u32(..MANY_MEMBERS), random.u32(20..300));
-            let mut words = Vec::new();
-            for number in first..first + count {
-                words.extend([score(random), member(number)]);
-            }
-            words
+            pairs(random, first..first + count)
+        }
+        "zpsame" => {
+            let (first, count) = (random.u32(..MANY_MEMBERS), random.u32(20..300));
+            let same = score(random);
+            let pairs = (first..first + count).map(|number| [same.clone(), member(number)]);
+            pairs.flatten().collect()
         }
         _ => return None,
     })
@@ -468,6 +472,23 @@ fn store_all(call: &mut Call<'_>, from: &[u8], to: &[u8]) -> Expect {
 pub(super) fn geosearchstore(call: &mut Call<'_>) -> Expect {
     let args = call.args;
     store_all(call, &args[1], &args[0])
+}
+
+/// `key BYPOLYGON corners longitude latitude ..`: one around Sicily, one around its second place, and one in
+/// America.
+pub(super) fn geosearch(call: &mut Call<'_>) -> Expect {
+    let Some(found) = scores(call, &call.args[0]) else {
+        return wrong_type();
+    };
+    let inside = match &call.args[3][..] {
+        b"10" => &PLACES[..2],
+        b"14" => &PLACES[1..2],
+        _ => &PLACES[2..],
+    };
+    // The model's scores are in halves.
+    let is_inside = |score: i64| inside.iter().any(|place| place.1 * 2 == score);
+    let members = found.into_iter().filter(|&(_, score)| is_inside(score));
+    Expect::Members(members.map(|(member, _)| member).collect())
 }
 
 /// `source longitude latitude radius km STORE target`, a circle that is the earth

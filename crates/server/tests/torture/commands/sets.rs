@@ -29,6 +29,13 @@ pub(crate) fn words(random: &mut fastrand::Rng, token: &str) -> Option<Vec<Arg>>
             let first = random.u32(..MANY_MEMBERS);
             (first..first + random.u32(20..300)).map(member).collect()
         }
+        "mwide" => (0..random.usize(20..100))
+            .map(|_| random.u32(..400))
+            .map(|seed| Arg::Text {
+                len: 1000 + 10 * seed as usize,
+                seed,
+            })
+            .collect(),
         _ => return None,
     })
 }

@@ -123,6 +123,9 @@ pub(super) fn append(call: &mut Call<'_>) -> Expect {
 pub(super) fn setrange(call: &mut Call<'_>) -> Expect {
     let args = call.args;
     let at: usize = number(&args[1]).expect("a shape has an offset here");
+    if call.has_no_room(at) {
+        return Expect::Error("OOM");
+    }
     if args[2].is_empty() {
         return Expect::int(call.string(&args[0]).map_or(0, <[u8]>::len) as u64);
     }
