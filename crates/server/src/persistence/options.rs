@@ -27,8 +27,9 @@ pub(super) fn directory(server: &Durable) -> PathBuf {
 /// Options of the log.
 pub(super) fn log_options(server: &Durable) -> Options {
     let usual = Options::default();
-    // Beside the workers: compaction, lost entries, and the rewrite of all data.
-    let appenders = server.workers.len() + 3;
+    // Beside the workers: compaction, lost entries, the rewrite of all data or the relief of a load, and the
+    // large collections of that load.
+    let appenders = server.workers.len() + 4;
     let limit = server.settings.int(Setting::MaxMemory).unsigned_abs();
     let segment_bytes = segment_bytes(server);
     // A segment is at least as large as the ring.

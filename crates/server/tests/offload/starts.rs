@@ -118,6 +118,19 @@ fn large_collections_of_a_file() {
     start_again(&mut server, &digest);
 }
 
+/// Collections of a file come into memory and leave it again, while larger ones go into the log at once.
+#[test]
+fn collections_of_all_sizes_of_a_file() {
+    let mut server = Server::start(TWO, &["--appendonly", "no"]);
+    let mut client = server.client();
+    fill(&mut client, &["hash"], 20, 30_000);
+    fill(&mut client, &["zset"], 6, 60_000);
+    let digest = client.ask("DEBUG DIGEST");
+    assert_eq!(client.ask("SAVE"), Value::Simple(b"OK".into()));
+    drop(client);
+    start_again(&mut server, &digest);
+}
+
 /// Keys with small values, and changes of each.
 const SMALL_KEYS: usize = 40_000;
 const CHANGES: usize = 12;
