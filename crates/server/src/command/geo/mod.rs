@@ -13,6 +13,7 @@
 mod members;
 mod place;
 mod polygon;
+mod running;
 mod search;
 
 use super::spec::{Begin, Find};

@@ -18,7 +18,7 @@ const DIGITS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
 const DEGREE: f64 = std::f64::consts::PI / 180.0;
 
 /// A place, in degrees.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Point {
     pub(super) longitude: f64,
     pub(super) latitude: f64,

@@ -1,14 +1,7 @@
 //! GEOSEARCH BYPOLYGON, as in Valkey: places inside of a polygon, whose edges are straight lines on a map of
 //! longitudes and latitudes. Distances are from its middle, the mean of its corners on the globe.
 
-use resp::number;
-
-use super::super::{Args, Failure, failure};
-use super::members::place;
 use super::place::{EARTH_RADIUS_M, Point, Shape};
-
-const NO_NUMBER: Failure = Failure::of("ERR invalid number of vertices");
-const TOO_FEW: Failure = Failure::of("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices");
 
 /// The corners of what is searched; none: it is no polygon.
 #[derive(Default)]
@@ -17,23 +10,18 @@ pub(super) struct Polygon {
 }
 
 impl Polygon {
-    /// Reads `BYPOLYGON corners longitude latitude [longitude latitude ...]` from the word on. Returns how
-    /// many arguments are behind the word, too.
-    pub(super) fn parse(args: &Args<'_>, at: usize) -> Result<(Polygon, usize), Failure> {
-        let count = args.optional(at + 1).ok_or(failure::SYNTAX)?;
-        let count = number::parse_i64(count).ok_or(NO_NUMBER)?;
-        let left = (args.len() - at - 2) / 2;
-        let count = usize::try_from(count).unwrap_or(0);
-        if count < 3 || count > left {
-            return Err(TOO_FEW);
-        }
-        let corners = (0..count).map(|number| place(args, at + 2 + 2 * number));
-        let corners = corners.collect::<Result<Vec<Point>, Failure>>()?;
-        Ok((Polygon { corners }, 1 + 2 * count))
+    /// One of these corners.
+    pub(super) fn of(corners: Vec<Point>) -> Polygon {
+        Polygon { corners }
     }
 
     pub(super) fn is_there(&self) -> bool {
         !self.corners.is_empty()
+    }
+
+    /// How many corners it has.
+    pub(super) fn corners(&self) -> usize {
+        self.corners.len()
     }
 
     /// Its middle, and a box around that which it lies in.

@@ -1,17 +1,17 @@
 //! Members around a place: GEOSEARCH GEOSEARCHSTORE GEORADIUS GEORADIUSBYMEMBER, and those without STORE.
 
-use keyspace::collection::sorted::{score_of, scored};
-use keyspace::{Bound, Detached, Key, Kind, New};
-use resp::number::parse_f64;
+use keyspace::Key;
+use resp::number::{parse_f64, parse_i64};
 
-use super::super::items::cells::write_cell;
+use super::super::combining::{self, Combination};
 use super::super::{Args, Context, Failure, Handled, Next, failure};
-use super::members::{place, place_of, write_distance, write_place};
+use super::members::{place, place_of};
 use super::place::{Point, Shape};
 use super::polygon::Polygon;
+use super::running::{Criteria, Order, Running};
 use super::unit;
-use crate::config::Packed;
 use crate::observe::notify::Event;
+use crate::request::Pieces;
 use crate::shared::memory::Growing;
 use crate::store::SortedSet;
 
@@ -22,6 +22,9 @@ const NO_WIDTH: Failure = Failure::of("ERR need numeric width");
 const NO_HEIGHT: Failure = Failure::of("ERR need numeric height");
 const NEGATIVE_BOX: Failure = Failure::of("ERR height or width cannot be negative");
 const NO_COUNT: Failure = Failure::of("ERR COUNT must be > 0");
+const NO_CORNERS: Failure = Failure::of("ERR invalid number of vertices");
+const TOO_FEW_CORNERS: Failure =
+    Failure::of("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices");
 const ANY_WITHOUT_COUNT: Failure = Failure::of("ERR the ANY argument requires COUNT argument");
 
 /// Which command it is.
@@ -47,31 +50,13 @@ impl Form {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
-    Any,
-    Ascending,
-    Descending,
-}
-
 /// A request.
 struct Search<'a> {
     /// The middle; of a missing key it may not be known.
     middle: Option<Point>,
     shape: Option<Shape>,
-    /// What of the shape is wanted, if it is there.
-    polygon: Polygon,
-    /// Meters of the unit.
-    unit_m: f64,
-    with_distance: bool,
-    with_hash: bool,
-    with_place: bool,
-    count: Option<u64>,
-    /// Any that are found will do.
-    any: bool,
-    order: Order,
+    criteria: Criteria,
     target: Option<Key<'a>>,
-    stores_distance: bool,
     /// What a search lacks: an error, if nothing else is wrong.
     lacks: Option<String>,
 }
@@ -83,6 +68,21 @@ struct Given {
     place: bool,
     radius: bool,
     sides: bool,
+}
+
+/// Reads `BYPOLYGON corners longitude latitude [longitude latitude ...]` from the word on. Returns how many
+/// arguments follow the word, too.
+fn parse_polygon(args: &Args<'_>, at: usize) -> Result<(Polygon, usize), Failure> {
+    let count = args.optional(at + 1).ok_or(failure::SYNTAX)?;
+    let count = parse_i64(count).ok_or(NO_CORNERS)?;
+    let left = (args.len() - at - 2) / 2;
+    let count = usize::try_from(count).unwrap_or(0);
+    if count < 3 || count > left {
+        return Err(TOO_FEW_CORNERS);
+    }
+    let corners = (0..count).map(|number| place(args, at + 2 + 2 * number));
+    let corners = corners.collect::<Result<Vec<Point>, Failure>>()?;
+    Ok((Polygon::of(corners), 1 + 2 * count))
 }
 
 /// A number that is not negative.
@@ -100,16 +100,8 @@ impl<'a> Search<'a> {
         let mut search = Search {
             middle: None,
             shape: None,
-            polygon: Polygon::default(),
-            unit_m: 1.0,
-            with_distance: false,
-            with_hash: false,
-            with_place: false,
-            count: None,
-            any: false,
-            order: Order::Any,
+            criteria: Criteria::default(),
             target: None,
-            stores_distance: false,
             lacks: None,
         };
         let at = match form {
@@ -140,8 +132,8 @@ impl<'a> Search<'a> {
         if radius < 0.0 {
             return Err(NEGATIVE_RADIUS);
         }
-        self.unit_m = unit(args, at + 1)?;
-        let radius_m = radius * self.unit_m;
+        self.criteria.unit_m = unit(args, at + 1)?;
+        let radius_m = radius * self.criteria.unit_m;
         self.shape = Some(Shape::Circle { radius_m });
         Ok(())
     }
@@ -152,10 +144,10 @@ impl<'a> Search<'a> {
         if width < 0.0 || height < 0.0 {
             return Err(NEGATIVE_BOX);
         }
-        self.unit_m = unit(args, at + 2)?;
+        self.criteria.unit_m = unit(args, at + 2)?;
         self.shape = Some(Shape::Box {
-            width_m: width * self.unit_m,
-            height_m: height * self.unit_m,
+            width_m: width * self.criteria.unit_m,
+            height_m: height * self.criteria.unit_m,
         });
         Ok(())
     }
@@ -171,29 +163,29 @@ impl<'a> Search<'a> {
         while at < args.len() {
             let left = args.len() - at - 1;
             if args.is(at, "WITHDIST") {
-                self.with_distance = true;
+                self.criteria.with_distance = true;
             } else if args.is(at, "WITHHASH") {
-                self.with_hash = true;
+                self.criteria.with_hash = true;
             } else if args.is(at, "WITHCOORD") {
-                self.with_place = true;
+                self.criteria.with_place = true;
             } else if args.is(at, "ANY") {
-                self.any = true;
+                self.criteria.any = true;
             } else if args.is(at, "ASC") {
-                self.order = Order::Ascending;
+                self.criteria.order = Order::Ascending;
             } else if args.is(at, "DESC") {
-                self.order = Order::Descending;
+                self.criteria.order = Order::Descending;
             } else if args.is(at, "COUNT") && left >= 1 {
                 at += 1;
                 let count = u64::try_from(args.integer(at)?).ok();
-                self.count = Some(count.filter(|&count| count > 0).ok_or(NO_COUNT)?);
+                self.criteria.count = Some(count.filter(|&count| count > 0).ok_or(NO_COUNT)?);
             } else if form.stores() && left >= 1 && args.is(at, "STORE") {
                 at += 1;
-                (self.target, self.stores_distance) = (Some(args.key(at)), false);
+                (self.target, self.criteria.stores_distance) = (Some(args.key(at)), false);
             } else if form.stores() && left >= 1 && args.is(at, "STOREDIST") {
                 at += 1;
-                (self.target, self.stores_distance) = (Some(args.key(at)), true);
+                (self.target, self.criteria.stores_distance) = (Some(args.key(at)), true);
             } else if form == Form::SearchStore && args.is(at, "STOREDIST") {
-                self.stores_distance = true;
+                self.criteria.stores_distance = true;
             } else if form.is_search()
                 && let Some(more) = self.take_shape(args, at, set, &mut given)?
             {
@@ -203,7 +195,7 @@ impl<'a> Search<'a> {
             }
             at += 1;
         }
-        if form.is_search() && !self.polygon.is_there() {
+        if form.is_search() && !self.criteria.polygon.is_there() {
             let name = args.text(0);
             if !given.member && !given.place {
                 let text = "exactly one of FROMMEMBER or FROMLONLAT can be specified for";
@@ -227,12 +219,12 @@ impl<'a> Search<'a> {
     ) -> Result<Option<usize>, Failure> {
         let left = args.len() - at - 1;
         if args.is(at, "BYPOLYGON") && *given == Given::default() {
-            let (polygon, more) = Polygon::parse(args, at)?;
+            let (polygon, more) = parse_polygon(args, at)?;
             let (middle, shape) = polygon.surroundings();
-            (self.middle, self.shape, self.polygon) = (Some(middle), Some(shape), polygon);
+            (self.middle, self.shape, self.criteria.polygon) = (Some(middle), Some(shape), polygon);
             return Ok(Some(more));
         }
-        if self.polygon.is_there() {
+        if self.criteria.polygon.is_there() {
             return Ok(None);
         }
         if left >= 1 && !given.place && args.is(at, "FROMMEMBER") {
@@ -260,9 +252,15 @@ impl<'a> Search<'a> {
         Ok(None)
     }
 
+    fn around(&self) -> Option<(Point, Shape)> {
+        self.middle.zip(self.shape)
+    }
+
     /// Whether the options go together.
     fn check(&mut self, form: Form) -> Result<(), Failure> {
-        if self.target.is_some() && (self.with_distance || self.with_hash || self.with_place) {
+        if self.target.is_some()
+            && (self.criteria.with_distance || self.criteria.with_hash || self.criteria.with_place)
+        {
             let what = match form {
                 Form::SearchStore => "GEOSEARCHSTORE",
                 _ => "STORE option in GEORADIUS",
@@ -274,154 +272,87 @@ impl<'a> Search<'a> {
         if let Some(text) = self.lacks.take() {
             return Err(Failure::new(text));
         }
-        if self.any && self.count.is_none() {
+        if self.criteria.any && self.criteria.count.is_none() {
             return Err(ANY_WITHOUT_COUNT);
         }
-        if self.count.is_some() && self.order == Order::Any && !self.any {
-            self.order = Order::Ascending;
+        if self.criteria.count.is_some() && self.criteria.order == Order::Any && !self.criteria.any
+        {
+            self.criteria.order = Order::Ascending;
         }
         Ok(())
     }
-
-    /// The members that are found, as many as are wanted, in the order that is.
-    fn run(&self, set: &SortedSet<'_, '_>) -> Vec<Found> {
-        let (Some(middle), Some(shape)) = (self.middle, self.shape) else {
-            return Vec::new();
-        };
-        let count = self.count.map_or(usize::MAX, |count| count as usize);
-        let most = if self.any { count } else { usize::MAX };
-        let (members, mut found) = (set.sorted(), Vec::new());
-        for cell in shape.cells(middle) {
-            let (first, end) = cell.scores();
-            let mut rank = members.count_before(Bound::Score(first));
-            let end = members.count_before(Bound::Score(end));
-            while rank < end && found.len() < most {
-                rank = members.items().items_behind(rank, end, |item| {
-                    if found.len() >= most {
-                        return;
-                    }
-                    let score = score_of(&item);
-                    let place = Point::of_score(score);
-                    if self.polygon.is_there() && !self.polygon.has(place) {
-                        return;
-                    }
-                    if let Some(distance_m) = shape.distance_m(middle, place) {
-                        let member = item.name.text(&mut Default::default()).to_vec();
-                        found.push(Found {
-                            member,
-                            score,
-                            place,
-                            distance: distance_m / self.unit_m,
-                        });
-                    }
-                });
-            }
-        }
-        match self.order {
-            Order::Any => {}
-            Order::Ascending => found.sort_by(|one, other| one.distance.total_cmp(&other.distance)),
-            Order::Descending => {
-                found.sort_by(|one, other| other.distance.total_cmp(&one.distance));
-            }
-        }
-        found.truncate(count);
-        found
-    }
-}
-
-/// A member that was found.
-struct Found {
-    member: Vec<u8>,
-    score: f64,
-    place: Point,
-    distance: f64,
-}
-
-/// The key that is searched, and those that the search may change.
-fn keys<'a>(args: &Args<'a>, form: Form) -> (Key<'a>, Vec<Key<'a>>) {
-    let source = args.key(if form == Form::SearchStore { 2 } else { 1 });
-    let mut keys = vec![source];
-    match form {
-        Form::SearchStore => keys.push(args.key(1)),
-        _ if form.stores() => {
-            let names = (4..args.len().saturating_sub(1))
-                .filter(|&at| args.is(at, "STORE") || args.is(at, "STOREDIST"));
-            keys.extend(names.map(|at| args.key(at + 1)));
-        }
-        _ => {}
-    }
-    (source, keys)
 }
 
 fn search(context: &mut Context<'_>, args: &Args<'_>, form: Form) -> Handled {
-    let server = context.server;
-    let (source, keys) = keys(args, form);
-    let mut shards = context.store.lock_keys(keys.into_iter());
-    let mut shard = shards.of(source);
-    let set = shard.read_sorted_set(source)?;
-    let search = Search::parse(args, form, set.as_ref())?;
-    let found = set.as_ref().map_or(Vec::new(), |set| search.run(set));
-    drop(shard);
-    let Some(target) = search.target else {
-        drop(shards);
-        answer(context, &search, &found);
-        return Ok(Next::Done);
-    };
-    let mut shard = shards.of(target);
-    if found.is_empty() {
-        if shard.remove(target) {
-            shard.tell(Event::DEL, target);
-        }
-    } else {
-        let mut builder = server.keyspace.builder(Kind::SortedSet, target.bytes);
-        let mut growing = Growing::new(server);
-        for its in &found {
-            if !growing.may_go_on(size_of::<f64>() + its.member.len()) {
-                return Err(failure::OUT_OF_MEMORY);
-            }
-            let score = match search.stores_distance {
-                true => its.distance,
-                false => its.score,
-            };
-            let member = keyspace::collection::cell::Cell::of(&its.member);
-            let added = builder.push(&scored(member, score, &mut [0; 8]));
-            debug_assert!(added.is_ok(), "each member comes once");
-        }
-        let form_of = Packed::form_of(&server.settings, &builder);
-        let mut made = Detached::built(builder, form_of, None);
-        shard.write(target, New::detached(&mut made));
-        let event = match form.is_search() {
-            true => Event::GEOSEARCHSTORE,
-            false => Event::GEORADIUSSTORE,
-        };
-        shard.tell(event, target);
+    let may_store = form.stores() || form == Form::SearchStore;
+    // What is wrong with the request is said when it is known of which kind the key is.
+    let target = may_store.then(|| Search::parse(args, form, None).ok());
+    match target.flatten().and_then(|search| search.target) {
+        Some(target) => store(context, args, form, target),
+        None => answer(context, args, form),
     }
-    drop(shard);
-    drop(shards);
-    context.reply.integer(found.len() as i64);
-    Ok(Next::Done)
 }
 
-fn answer(context: &mut Context<'_>, search: &Search<'_>, found: &[Found]) {
-    let reply = &mut context.reply;
-    let facts = [search.with_distance, search.with_hash, search.with_place];
-    let facts = facts.into_iter().filter(|&is_wanted| is_wanted).count();
-    reply.array(found.len());
-    for its in found {
-        if facts > 0 {
-            reply.array(1 + facts);
-        }
-        write_cell(reply, keyspace::collection::cell::Cell::Bytes(&its.member));
-        if search.with_distance {
-            write_distance(reply, its.distance);
-        }
-        if search.with_hash {
-            reply.integer(its.score as i64);
-        }
-        if search.with_place {
-            write_place(reply, its.place);
-        }
+fn store(context: &mut Context<'_>, args: &Args<'_>, form: Form, target: Key<'_>) -> Handled {
+    let source = source(args, form);
+    let server = context.server;
+    let event = match form.is_search() {
+        true => Event::GEOSEARCHSTORE,
+        false => Event::GEORADIUSSTORE,
+    };
+    combining::store(context, args, (target, &[source]), event, |shards| {
+        let mut shard = shards.of(source);
+        let set = shard.read_sorted_set(source)?;
+        let search = Search::parse(args, form, set.as_ref())?;
+        let mut running = Running::new(server, search.around(), search.criteria, set.as_ref());
+        running.hold(set);
+        Ok(Some(running))
+    })
+}
+
+/// The key that is searched.
+fn source<'a>(args: &Args<'a>, form: Form) -> Key<'a> {
+    args.key(if form == Form::SearchStore { 2 } else { 1 })
+}
+
+fn answer(context: &mut Context<'_>, args: &Args<'_>, form: Form) -> Handled {
+    let source = source(args, form);
+    let server = context.server;
+    let mut shard = context.store.lock(source);
+    let set = shard.read_sorted_set(source)?;
+    let search = Search::parse(args, form, set.as_ref())?;
+    let mut running = Running::new(server, search.around(), search.criteria, set.as_ref());
+    if combining::is_apart(context, running.steps()) {
+        running.hold(set);
+        drop(shard);
+        let protocol = context.reply.protocol();
+        return combining::answer(context, args, move |growing| {
+            let mut pieces = Pieces::default();
+            let found = running.run(growing);
+            pieces.write(protocol, |reply| reply.array(found.len()));
+            for its in &found {
+                if !growing.may_go_on(running.criteria.bytes(its)) {
+                    break;
+                }
+                pieces.write(protocol, |reply| running.criteria.write(reply, its));
+            }
+            pieces
+        });
     }
+    let mut growing = Growing::new(server);
+    let found = set.as_ref().map_or(Vec::new(), |set| {
+        let items = set.sorted().items();
+        running.run_in(items, &mut growing)
+    });
+    if growing.refused().is_some() {
+        return Err(failure::OUT_OF_MEMORY);
+    }
+    let reply = &mut context.reply;
+    reply.array(found.len());
+    found
+        .iter()
+        .for_each(|its| running.criteria.write(reply, its));
+    Ok(Next::Done)
 }
 
 /// `GEOSEARCH key FROMMEMBER member | FROMLONLAT longitude latitude BYRADIUS radius unit | BYBOX width height
