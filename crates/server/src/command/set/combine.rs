@@ -93,8 +93,23 @@ impl<'s> Merge<'s> {
     }
 }
 
+/// Bytes of a member that is gathered, in a table that is as full as tables may be.
+const GATHERED_BYTES: usize = 32;
+
+/// Whether so many bytes may be taken. Where they may not, the members are not complete, and no more are
+/// wanted.
+pub(super) type MayTake<'s> = &'s dyn Fn(usize) -> bool;
+
+/// Gathers a member; `false` if it is there. When the table is full, another of twice the size takes its
+/// place, if there is room.
+fn gather<'s>(gathered: &mut HashSet<Cell<'s>>, name: Cell<'s>, room: MayTake<'_>) -> bool {
+    let bytes = 2 * (gathered.len() + 1) * GATHERED_BYTES;
+    let has_place = gathered.len() < gathered.capacity() || room(bytes);
+    has_place && gathered.insert(name)
+}
+
 /// The members that any of the sets has.
-pub(super) fn union<'s>(sets: Vec<SetRef<'s>>) -> Combined<'s> {
+pub(super) fn union<'s>(sets: Vec<SetRef<'s>>, room: MayTake<'s>) -> Combined<'s> {
     if sets.len() <= ASKED_SETS {
         let found = (0..sets.len()).flat_map(move |number| {
             let before = sets[..number].to_vec();
@@ -104,14 +119,21 @@ pub(super) fn union<'s>(sets: Vec<SetRef<'s>>) -> Combined<'s> {
     }
     let mut seen = HashSet::new();
     let all = sets.into_iter().flat_map(names);
-    Box::new(all.filter(move |&name| seen.insert(name)))
+    Box::new(all.filter(move |&name| gather(&mut seen, name, room)))
 }
 
 /// The members of the first set that no other has.
-pub(super) fn difference<'s>(first: SetRef<'s>, mut others: Vec<SetRef<'s>>) -> Combined<'s> {
+pub(super) fn difference<'s>(
+    first: SetRef<'s>,
+    mut others: Vec<SetRef<'s>>,
+    room: MayTake<'s>,
+) -> Combined<'s> {
     let total: u64 = others.iter().map(|set| set.len()).sum();
     if others.len() > ASKED_SETS && total < first.len().saturating_mul(others.len() as u64) {
-        let gone: HashSet<_> = others.into_iter().flat_map(names).collect();
+        let mut gone = HashSet::new();
+        for name in others.into_iter().flat_map(names) {
+            gather(&mut gone, name, room);
+        }
         return Box::new(names(first).filter(move |name| !gone.contains(name)));
     }
     others.sort_by_key(|set| Reverse(set.len()));

@@ -4,6 +4,8 @@
 //! is small. What returns members reads these without a lock; what stores members keeps the shards locked, if
 //! the sets are small ([`super::super::combining`]).
 
+use std::cell::RefCell;
+
 use keyspace::collection::any::Moment;
 use keyspace::collection::cell::DECIMAL_MAX;
 use keyspace::collection::run::Item;
@@ -12,7 +14,7 @@ use resp::reply::Writer;
 
 use super::super::combining::{self, Combination, Made};
 use super::super::{Args, Context, Failure, Handled, Next, failure};
-use super::combine::{Combined, difference, intersection, union};
+use super::combine::{Combined, MayTake, difference, intersection, union};
 use crate::config::Packed;
 use crate::observe::notify::Event;
 use crate::request::Pieces;
@@ -86,11 +88,11 @@ enum Combine {
 }
 
 impl Combine {
-    fn of(self, sources: &Sources) -> Combined<'_> {
+    fn of<'s>(self, sources: &'s Sources, room: MayTake<'s>) -> Combined<'s> {
         match self {
             Combine::Intersection => all_of(sources),
-            Combine::Union => any_of(sources),
-            Combine::Difference => first_alone(sources),
+            Combine::Union => union(sources.present().collect(), room),
+            Combine::Difference => first_alone(sources, room),
         }
     }
 
@@ -118,15 +120,11 @@ fn all_of(sources: &Sources) -> Combined<'_> {
     }
 }
 
-fn any_of(sources: &Sources) -> Combined<'_> {
-    union(sources.present().collect())
-}
-
-fn first_alone(sources: &Sources) -> Combined<'_> {
+fn first_alone<'s>(sources: &'s Sources, room: MayTake<'s>) -> Combined<'s> {
     let others = sources.sets[1..].iter().flatten().map(members);
     match &sources.sets[0] {
         None => Box::new(std::iter::empty()),
-        Some(first) => difference(members(first), others.collect()),
+        Some(first) => difference(members(first), others.collect(), room),
     }
 }
 
@@ -140,10 +138,12 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, combine: Combine) -> Handl
         let protocol = context.reply.protocol();
         return combining::answer(context, args, move |growing| {
             let (mut pieces, mut count) = (Pieces::default(), 0);
-            for name in combine.of(&sources) {
+            let growing = RefCell::new(growing);
+            let room = |bytes: usize| growing.borrow_mut().may_take(bytes);
+            for name in combine.of(&sources, &room) {
                 let mut scratch = [0; DECIMAL_MAX];
                 let name = name.text(&mut scratch);
-                if !growing.may_go_on(name.len()) {
+                if !growing.borrow_mut().may_go_on(name.len()) {
                     break;
                 }
                 pieces.write(protocol, |reply| reply.bulk(name));
@@ -158,11 +158,16 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, combine: Combine) -> Handl
     }
     let (start, mut count) = (context.reply.position(), 0);
     let mut bulks = context.reply.bulks();
-    for name in combine.of(&sources) {
+    let growing = RefCell::new(Growing::new(context.server));
+    let room = |bytes: usize| growing.borrow_mut().may_take(bytes);
+    for name in combine.of(&sources, &room) {
         bulks.put(name.text(&mut [0; DECIMAL_MAX]));
         count += 1;
     }
     bulks.finish();
+    if growing.borrow().refused().is_some() {
+        return Err(failure::OUT_OF_MEMORY);
+    }
     context.reply.put_before(start, |writer| writer.set(count));
     Ok(Next::Done)
 }
@@ -181,15 +186,16 @@ impl Combination for Making {
     fn make(&self, target: &[u8], _: Option<(&mut Shards<'_>, &[Key<'_>])>) -> Made {
         let server = self.sources.server;
         let mut builder = server.keyspace.builder(Kind::Set, target).distinct();
-        let mut growing = Growing::doubled(server);
-        for name in self.combine.of(&self.sources) {
+        let growing = RefCell::new(Growing::doubled(server));
+        let room = |bytes: usize| growing.borrow_mut().may_take(bytes);
+        for name in self.combine.of(&self.sources, &room) {
             let added = builder.push(&Item::single(name));
             debug_assert!(added.is_ok(), "each member comes once");
-            if !growing.may_go_on(name.text_len()) {
+            if !growing.borrow_mut().may_go_on(name.text_len()) {
                 break;
             }
         }
-        if let Some(bytes) = growing.refused() {
+        if let Some(bytes) = growing.borrow().refused() {
             return Made::refused(server, bytes);
         }
         let len = builder.len();

@@ -243,33 +243,44 @@ fn look_up(shards: &mut Shards<'_>, key: Key<'_>, member: Cell<'_>) -> Option<f6
 /// Members and their scores, in no order.
 type Found<'s> = HashMap<Cell<'s>, f64>;
 
+/// Bytes of a member in a table that is as full as tables may be.
+const FOUND_BYTES: usize = 40;
+
+/// Whether a table may take one member more: when it is full, another of twice the size takes its place.
+fn may_grow(found: &Found<'_>, growing: &mut Growing<'_>) -> bool {
+    found.len() < found.capacity() || growing.may_take(2 * (found.len() + 1) * FOUND_BYTES)
+}
+
 /// Keeps the members that another set has, or has not, by `keep`. `key`: that of the set, if its shard is
 /// locked.
 fn narrow<'s>(
-    found: Found<'s>,
+    found: &mut Found<'s>,
     (sources, number): (&'s Sources, usize),
     key: Option<(&mut Shards<'_>, Key<'_>)>,
+    growing: &mut Growing<'_>,
     mut keep: impl FnMut(f64, Option<f64>) -> Option<f64>,
-) -> Found<'s> {
+) {
+    let mut decide = |score: &mut f64, other: Option<f64>| {
+        let kept = keep(*score, other);
+        *score = kept.unwrap_or(*score);
+        kept.is_some()
+    };
     if let Some((shards, key)) = key
         && sources.len(number) / WALK_RATIO > found.len() as u64
     {
-        let kept = found.into_iter().filter_map(|(member, score)| {
-            let other = look_up(shards, key, member);
-            Some((member, keep(score, other)?))
-        });
-        return kept.collect();
+        found.retain(|&member, score| decide(score, look_up(shards, key, member)));
+        return;
     }
-    let mut others: HashMap<Cell<'_>, f64> = HashMap::new();
+    let mut others = Found::new();
     for (member, score) in sources.members(number) {
         if found.contains_key(&member) {
+            if !may_grow(&others, growing) {
+                return;
+            }
             others.insert(member, score);
         }
     }
-    let kept = found
-        .into_iter()
-        .filter_map(|(member, score)| Some((member, keep(score, others.get(&member).copied())?)));
-    kept.collect()
+    found.retain(|member, score| decide(score, others.get(member).copied()));
 }
 
 impl Rule {
@@ -293,42 +304,50 @@ impl Rule {
         is_walk.then(|| numbers.iter().map(|&number| sources.len(number)).sum())
     }
 
-    /// The members, in the order of their scores. `shards`: those of the keys, if they are locked.
+    /// The members, in the order of their scores; not all of them if `growing` is refused. `shards`: those of
+    /// the keys, if they are locked.
     fn run<'s>(
         &self,
         sources: &'s Sources,
         mut asked: Option<(&mut Shards<'_>, &[Key<'_>])>,
+        growing: &mut Growing<'_>,
     ) -> Vec<(f64, Cell<'s>)> {
         let numbers = self.order(sources);
         let weighted = |number: usize, score: f64| zero_if_nan(self.weights[number] * score);
-        let first = numbers[0];
-        let members = sources.members(first);
-        let mut found: Found<'s> = members
-            .map(|(member, score)| (member, weighted(first, score)))
-            .collect();
+        let mut found = Found::new();
+        let add = |found: &mut Found<'s>, number: usize, growing: &mut Growing<'_>| {
+            for (member, score) in sources.members(number) {
+                if !may_grow(found, growing) {
+                    return;
+                }
+                let score = weighted(number, score);
+                let sum = found.entry(member);
+                sum.and_modify(|sum| *sum = self.aggregate.of(*sum, score))
+                    .or_insert(score);
+            }
+        };
+        add(&mut found, numbers[0], growing);
         for &number in &numbers[1..] {
+            if growing.refused().is_some() {
+                return Vec::new();
+            }
             let key = asked
                 .as_mut()
                 .map(|(shards, keys)| (&mut **shards, keys[number]));
             let from = (sources, number);
-            found = match self.combine {
-                Combine::Union => {
-                    for (member, score) in sources.members(number) {
-                        let score = weighted(number, score);
-                        let sum = found.entry(member);
-                        sum.and_modify(|sum| *sum = self.aggregate.of(*sum, score))
-                            .or_insert(score);
-                    }
-                    found
-                }
-                Combine::Intersection => narrow(found, from, key, |score, other| {
+            match self.combine {
+                Combine::Union => add(&mut found, number, growing),
+                Combine::Intersection => narrow(&mut found, from, key, growing, |score, other| {
                     // As in Redis, what is no number makes the sum zero, and is no minimum or maximum.
                     Some(self.aggregate.of(score, self.weights[number] * other?))
                 }),
-                Combine::Difference => narrow(found, from, key, |score, other| {
+                Combine::Difference => narrow(&mut found, from, key, growing, |score, other| {
                     other.is_none().then_some(score)
                 }),
-            };
+            }
+        }
+        if !growing.may_take(found.len() * size_of::<(f64, Cell<'_>)>()) {
+            return Vec::new();
         }
         let mut all: Vec<_> = found
             .into_iter()
@@ -357,7 +376,7 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, name: &str, combine: Combi
     if combining::is_apart(context, steps) {
         drop(shards);
         return combining::answer(context, args, move |growing| {
-            let all = rule.run(&sources, None);
+            let all = rule.run(&sources, None, growing);
             let mut pieces = Pieces::default();
             pieces.write(protocol, |reply| {
                 reply.array(array_len(&all, with_scores, protocol))
@@ -371,8 +390,12 @@ fn answer(context: &mut Context<'_>, args: &Args<'_>, name: &str, combine: Combi
             pieces
         });
     }
-    let all = rule.run(&sources, Some((&mut shards, &plan.keys)));
+    let mut growing = Growing::new(context.server);
+    let all = rule.run(&sources, Some((&mut shards, &plan.keys)), &mut growing);
     drop(shards);
+    if growing.refused().is_some() {
+        return Err(failure::OUT_OF_MEMORY);
+    }
     let reply = &mut context.reply;
     reply.array(array_len(&all, with_scores, protocol));
     for member in &all {
@@ -414,7 +437,11 @@ impl Combination for Making {
 
     fn make(&self, target: &[u8], shards: Option<(&mut Shards<'_>, &[Key<'_>])>) -> Made {
         let server = self.sources.server;
-        let all = self.rule.run(&self.sources, shards);
+        let mut growing = Growing::new(server);
+        let all = self.rule.run(&self.sources, shards, &mut growing);
+        if let Some(bytes) = growing.refused() {
+            return Made::refused(server, bytes);
+        }
         let packed = Packed::sorted_set(&server.settings);
         let is_packed = all.len() <= packed.entries
             && all
@@ -504,16 +531,20 @@ pub(super) fn zintercard(context: &mut Context<'_>, args: &Args<'_>) -> Handled 
     if combining::is_apart(context, rule.steps(&sources).unwrap_or(0)) {
         let protocol = context.reply.protocol();
         drop(shards);
-        return combining::answer(context, args, move |_| {
-            let found = rule.run(&sources, None).len().min(limit);
+        return combining::answer(context, args, move |growing| {
+            let found = rule.run(&sources, None, growing).len().min(limit);
             let mut pieces = Pieces::default();
             pieces.write(protocol, |reply| reply.integer(found as i64));
             pieces
         });
     }
-    let found = rule.run(&sources, Some((&mut shards, &plan.keys)));
+    let mut growing = Growing::new(context.server);
+    let found = rule.run(&sources, Some((&mut shards, &plan.keys)), &mut growing);
     let found = found.len().min(limit);
     drop(shards);
+    if growing.refused().is_some() {
+        return Err(failure::OUT_OF_MEMORY);
+    }
     context.reply.integer(found as i64);
     Ok(Next::Done)
 }

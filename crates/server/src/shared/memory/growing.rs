@@ -79,6 +79,14 @@ impl<'s> Growing<'s> {
         !self.is_refused
     }
 
+    /// Looks whether there is room for so many bytes that are about to be taken at once. Returns whether they
+    /// may be.
+    pub(crate) fn may_take(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes;
+        self.is_refused |= bytes >= LOOK_BYTES && !self.has_room(bytes);
+        !self.is_refused
+    }
+
     fn has_room(&mut self, bytes: usize) -> bool {
         loop {
             if self.shared.room_now() >= bytes {
