@@ -38,11 +38,13 @@ fn run(context: &mut Context<'_>, args: &Args<'_>, is_readonly: bool) -> Handled
     let is_cluster = context.server.cluster.is_some();
     let mut plan = Plan::parse(args, is_readonly, is_cluster)?;
     let key = args.key(1);
+    let mut had_room = true;
     for _ in 0..WARM_TRIES {
         let mut shards = lock(&context.store, key, &plan);
         let mut cold = Cold::new();
-        let mut sorting = Sorting::read(&mut shards, key, &mut plan)?;
-        if plan.store.is_none() && !plan.has_patterns() {
+        let mut growing = Growing::new(context.server);
+        let mut sorting = Sorting::read(&mut shards, key, &mut plan, &mut growing)?;
+        if plan.store.is_none() && !plan.has_patterns() && growing.refused().is_none() {
             drop(shards);
             let order = sorting.order(&plan)?;
             let chosen = order
@@ -54,7 +56,6 @@ fn run(context: &mut Context<'_>, args: &Args<'_>, is_readonly: bool) -> Handled
             }
             return Ok(Next::Done);
         }
-        let mut growing = Growing::new(context.server);
         sorting.weigh(&mut shards, &plan, (&mut cold, &mut growing))?;
         if cold.is_empty() && growing.refused().is_none() {
             let order = sorting.order(&plan)?;
@@ -77,12 +78,16 @@ fn run(context: &mut Context<'_>, args: &Args<'_>, is_readonly: bool) -> Handled
             }
         }
         drop((shards, sorting));
+        had_room = growing.refused().is_none();
         if let Some(bytes) = growing.refused() {
             context.make_room_beyond(bytes)?;
         }
         pattern::bring_back(&context.store, &cold)?;
     }
-    Err(STILL_COLD)
+    Err(match had_room {
+        true => STILL_COLD,
+        false => failure::OUT_OF_MEMORY,
+    })
 }
 
 /// Locks what a request uses.
@@ -159,6 +164,10 @@ impl Found {
     }
 }
 
+/// Bytes of an element beside its text: the range of the text, a number, and its place in the order, which is
+/// there twice while elements are sorted.
+const ELEMENT_BYTES: usize = size_of::<Range<usize>>() + size_of::<f64>() + 2 * size_of::<usize>();
+
 /// Elements that are sorted.
 struct Sorting {
     texts: Vec<u8>,
@@ -176,7 +185,7 @@ enum Weights {
 }
 
 impl Sorting {
-    /// Copies the elements of a key.
+    /// Copies the elements of a key; not all of them if `growing` is refused.
     ///
     /// # Errors
     /// It is of a kind that is not sorted.
@@ -184,6 +193,7 @@ impl Sorting {
         shards: &mut Shards<'_>,
         key: Key<'_>,
         plan: &mut Plan<'_>,
+        growing: &mut Growing<'_>,
     ) -> Result<Sorting, Failure> {
         let mut sorting = Sorting {
             texts: Vec::new(),
@@ -192,19 +202,21 @@ impl Sorting {
         };
         let mut shard = shards.of(key);
         match shard.find(key).map(|entry| entry.kind()) {
-            None | Some(Kind::List) => sorting.read_list(&mut shard, key)?,
+            None | Some(Kind::List) => sorting.read_list(&mut shard, key, growing)?,
             Some(Kind::Set) => {
                 // The members of a set have no order that could be stored.
                 if plan.is_unsorted && plan.store.is_some() {
                     (plan.is_unsorted, plan.is_alpha, plan.by) = (false, true, None);
                 }
                 if let Some(set) = shard.read_items::<Members>(key)? {
-                    set.items().iter().for_each(|item| sorting.push(item.name));
+                    let items = set.items();
+                    sorting.push_all(items.iter().map(|item| item.name), items.len(), growing);
                 }
             }
             Some(Kind::SortedSet) => {
                 if let Some(set) = shard.read_sorted_set(key)? {
-                    set.items().iter().for_each(|item| sorting.push(item.name));
+                    let items = set.items();
+                    sorting.push_all(items.iter().map(|item| item.name), items.len(), growing);
                 }
             }
             Some(_) => return Err(failure::WRONG_TYPE),
@@ -212,22 +224,49 @@ impl Sorting {
         Ok(sorting)
     }
 
-    fn read_list(&mut self, shard: &mut Shard<'_>, key: Key<'_>) -> Result<(), Failure> {
+    fn read_list(
+        &mut self,
+        shard: &mut Shard<'_>,
+        key: Key<'_>,
+        growing: &mut Growing<'_>,
+    ) -> Result<(), Failure> {
         if let Some(list) = shard.read_items::<Elements>(key)? {
             let items = list.items();
-            items.visit(0, items.len(), |element| {
-                self.push(element);
-                true
-            });
+            if self.begin(items.len(), growing) {
+                items.visit(0, items.len(), |element| self.push(element, growing));
+            }
         }
         Ok(())
     }
 
-    fn push(&mut self, element: Cell<'_>) {
+    fn push_all<'s>(
+        &mut self,
+        mut elements: impl Iterator<Item = Cell<'s>>,
+        len: u64,
+        growing: &mut Growing<'_>,
+    ) {
+        if self.begin(len, growing) {
+            let _ = elements.all(|element| self.push(element, growing));
+        }
+    }
+
+    /// Looks whether there is room for so many elements, beside their texts.
+    fn begin(&mut self, len: u64, growing: &mut Growing<'_>) -> bool {
+        let has_room = growing.may_take(len as usize * ELEMENT_BYTES);
+        if has_room {
+            self.elements.reserve_exact(len as usize);
+        }
+        has_room
+    }
+
+    /// Copies an element. Returns whether more may come.
+    fn push(&mut self, element: Cell<'_>, growing: &mut Growing<'_>) -> bool {
         let from = self.texts.len();
         self.texts
             .extend_from_slice(element.text(&mut [0; DECIMAL_MAX]));
         self.elements.push(from..self.texts.len());
+        // Texts that have no place any more are there twice while they move.
+        growing.may_go_on(3 * (self.texts.len() - from))
     }
 
     /// Finds what elements are compared by, where that is in other keys.
