@@ -192,18 +192,26 @@ impl Entry {
 /// wildcards comes back as it was spelled, for clients that look for what they asked.
 fn find<'a>(patterns: impl Iterator<Item = &'a [u8]>) -> Vec<(&'a [u8], Entry)> {
     let mut found: Vec<(&[u8], Entry)> = Vec::new();
-    let mut add = |name, entry: Entry| {
-        if found.iter().all(|(_, known)| known.name() != entry.name()) {
-            found.push((name, entry));
-        }
-    };
+    // A request may have very many patterns: each looks at the entries that none before it has found.
+    let mut left: Vec<Entry> = Entry::all().collect();
     for pattern in patterns {
         if pattern.iter().any(|byte| b"*?[".contains(byte)) {
-            Entry::all()
-                .filter(|entry| glob::matches(pattern, entry.name().as_bytes(), Case::Insensitive))
-                .for_each(|entry| add(entry.name().as_bytes(), entry));
-        } else if let Some(entry) = Entry::find(pattern) {
-            add(pattern, entry);
+            left.retain(|entry| {
+                let name = entry.name().as_bytes();
+                let is_named = glob::matches(pattern, name, Case::Insensitive);
+                if is_named {
+                    found.push((name, *entry));
+                }
+                !is_named
+            });
+        } else if let Some(entry) = Entry::find(pattern)
+            && let Some(at) = left.iter().position(|other| other.name() == entry.name())
+        {
+            left.remove(at);
+            found.push((pattern, entry));
+        }
+        if left.is_empty() {
+            break;
         }
     }
     found
