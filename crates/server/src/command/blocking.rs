@@ -6,7 +6,7 @@ use keyspace::collection::any::Collection;
 use keyspace::{Key, Kind};
 use resp::reply::Writer;
 
-use super::park::{Taken, Wait};
+use super::park::{Taken, Wait, bytes_of_wait};
 use super::prepare::leaves::each_once;
 use super::{Context, Failure, Handled, Next, failure, table};
 use crate::config::Settings;
@@ -92,6 +92,7 @@ pub(super) fn take_or_wait<'k>(
             }
             return Ok(Next::Done);
         }
+        context.check_kept(keys.clone().map(|key| bytes_of_wait(key.bytes)).sum())?;
         let wait = Wait {
             until_ms,
             durable: None,

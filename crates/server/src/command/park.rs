@@ -37,6 +37,11 @@ use crate::store::Shards;
 /// Bytes of a wait in the queue of a key, without the key.
 const WAITED_BYTES: usize = 512;
 
+/// Bytes that are kept for a connection while it waits for a key.
+pub(crate) fn bytes_of_wait(key: &[u8]) -> usize {
+    key.len() + WAITED_BYTES
+}
+
 /// Wait of a parked connection.
 pub(crate) struct Wait {
     /// Deadline (Unix, ms), if any.
@@ -80,7 +85,7 @@ impl Parked {
                     keyspace::Key { bytes: key, hash },
                 );
                 server.observers.waiters.leave(shard, self.db, key, wait);
-                wait.client.free(key.bytes.len() + WAITED_BYTES);
+                wait.client.free(bytes_of_wait(key.bytes));
             }
         }
     }
@@ -149,7 +154,7 @@ impl Context<'_> {
             let shard = server.keyspace.shard_of(key.hash);
             server.observers.waiters.join(shard, db, key, &key_wait);
             lines.insert(key.hash, key.bytes.into(), ());
-            key_wait.client.keep(key.bytes.len() + WAITED_BYTES);
+            key_wait.client.keep(bytes_of_wait(key.bytes));
         }
         drop(shards);
         self.park_as(number, wait, Some(key_wait), lines);

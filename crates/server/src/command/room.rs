@@ -1,9 +1,13 @@
 //! Room in memory for what a command is about to take.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use keyspace::Key;
 
 use super::{Args, Command, Context, Handled, Handler, Next, Spec, flag};
-use crate::limits::{FLUSH_BYTES, FORESEEN_BYTES, FORESEEN_TRIES, REPLY_LOOK_BYTES};
+use crate::limits::{
+    FLUSH_BYTES, FORESEEN_BYTES, FORESEEN_TRIES, QUEUE_CLIENTS_PERCENT, REPLY_LOOK_BYTES,
+};
 use crate::request::reply::Mark;
 use crate::request::{Failure, failure};
 use crate::shared::memory::Room;
@@ -88,6 +92,24 @@ impl Context<'_> {
         self.make_room_now(bytes.saturating_add(records))?;
         foreseen.set(foreseen.get() + bytes);
         Ok(())
+    }
+
+    /// Looks whether `bytes` more may be kept for the client until it says otherwise, such as the names that
+    /// one request subscribes to, and makes room for them.
+    ///
+    /// # Errors
+    /// They are too many for one client, or there is no room.
+    #[inline]
+    pub(crate) fn check_kept(&self, bytes: usize) -> Result<(), Failure> {
+        if bytes < FORESEEN_BYTES {
+            return Ok(());
+        }
+        let clients = self.server.memory.clients();
+        let share = clients.map_or(usize::MAX, |bytes| bytes / 100 * QUEUE_CLIENTS_PERCENT);
+        if self.session.client.kept.load(Relaxed) + bytes > share {
+            return Err(failure::OUT_OF_MEMORY);
+        }
+        self.foresee_bytes(bytes)
     }
 
     /// Makes room for a value of so many bytes that a command on several keys makes: its record is gathered

@@ -245,6 +245,11 @@ impl Listeners {
         self.recipients.get(slot_of(token))?.as_deref()
     }
 
+    /// Bytes that are kept for a connection that listens to a name, at most.
+    pub(crate) fn bytes_of(name: &[u8]) -> usize {
+        name.len() + SUBSCRIPTION_BYTES + NAME_BYTES
+    }
+
     /// Adds a connection to the listeners of a name. No effect if it is one, or if it was not added by
     /// [`Listeners::admit`].
     pub(crate) fn join(&mut self, server: &PubSub, token: u64, kind: NameKind, name: &[u8]) {

@@ -268,6 +268,110 @@ fn replies_of_threads_to_many_clients_have_to_fit() {
     limited.check();
 }
 
+/// Fills a key with many small items, which `words` gives for each number.
+fn fill_small(
+    limited: &mut Limited,
+    words: &[&str],
+    items: usize,
+    of: impl Fn(usize) -> Vec<String>,
+) {
+    for first in (0..items).step_by(2000) {
+        let mut request: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        (first..first + 2000).for_each(|number| request.extend(of(number)));
+        let reply = limited.send(&encode_request(&request));
+        assert!(matches!(reply, Value::Int(_)), "{reply:?}");
+    }
+}
+
+/// What is gathered to find members of several sets is several times as large as the sets are.
+#[test]
+fn sets_that_are_put_together_have_to_fit() {
+    let mut limited = Limited::start();
+    fill_small(&mut limited, &["ZADD", "z"], 1_000_000, |number| {
+        vec![number.to_string(), number.to_string()]
+    });
+    for words in [
+        &["ZUNION", "2", "z", "z"][..],
+        &["ZINTER", "2", "z", "z"],
+        &["ZINTERCARD", "2", "z", "z"],
+        &["ZDIFF", "2", "z", "missing"],
+        &["ZUNIONSTORE", "to", "2", "z", "z"],
+    ] {
+        let reply = limited.send(&request(words));
+        assert!(is_refused(&reply), "{words:?}: {reply:?}");
+        limited.check();
+    }
+    let mut clients: Vec<_> = (0..8).map(|_| limited.server.client()).collect();
+    for client in &mut clients {
+        let sent = client.send_bytes(&request(&["SORT", "z", "DESC", "LIMIT", "0", "10"]));
+        sent.expect("the server reads");
+    }
+    for client in &mut clients {
+        let reply = client.read(PATIENCE).expect("the server replies");
+        let is_whole = matches!(&reply, Value::Array(members) if members.len() == 10);
+        assert!(is_whole || is_refused(&reply), "{reply:?}");
+    }
+    limited.check();
+    limited.send(&request(&["DEL", "z"]));
+    fill_small(&mut limited, &["SADD", "s"], 1_000_000, |number| {
+        vec![number.to_string()]
+    });
+    for words in [&["SUNION"][..], &["SDIFF"], &["SUNIONSTORE", "to"]] {
+        let reply = limited.send(&request(&[words, &["s"; 6]].concat()));
+        let is_none = reply == Value::Array(Vec::new());
+        assert!(is_none || is_refused(&reply), "{words:?}");
+        limited.check();
+    }
+}
+
+#[test]
+fn places_that_are_found_have_to_fit() {
+    let mut limited = Limited::start();
+    fill_small(&mut limited, &["GEOADD", "g"], 400_000, |number| {
+        let place = [number % 360, number / 360 % 170].map(|degrees| degrees as f64 / 2.0);
+        vec![
+            place[0].to_string(),
+            place[1].min(85.0).to_string(),
+            format!("{number:050}"),
+        ]
+    });
+    let around = ["FROMLONLAT", "0", "0", "BYRADIUS", "30000", "km"];
+    let search = request(&[&["GEOSEARCH", "g"], &around[..], &["WITHDIST"]].concat());
+    let mut clients: Vec<_> = (0..8).map(|_| limited.server.client()).collect();
+    for client in &mut clients {
+        client.send_bytes(&search).expect("the server reads");
+    }
+    let store = [&["GEOSEARCHSTORE", "to", "g"], &around[..]].concat();
+    limited.send(&request(&store));
+    limited.check();
+    assert!(limited.transact(&vec![search; 10]) > 5);
+    limited.check();
+    let nearest = [&["GEOSEARCH", "g"], &around[..], &["ASC", "COUNT", "2"]].concat();
+    let reply = limited.send(&request(&nearest));
+    assert!(matches!(reply, Value::Array(members) if members.len() == 2));
+    limited.check();
+}
+
+/// A client that one request would let keep more than all clients may.
+#[test]
+fn names_that_are_kept_for_a_client_have_to_fit() {
+    let mut limited = Limited::start();
+    let names: Vec<String> = (0..200_000)
+        .map(|number| format!("name:{number}"))
+        .collect();
+    for (words, timeout) in [
+        ("SUBSCRIBE", None),
+        ("PSUBSCRIBE", None),
+        ("BLPOP", Some("1")),
+    ] {
+        let words = std::iter::once(words).chain(names.iter().map(String::as_str));
+        let words: Vec<&str> = words.chain(timeout).collect();
+        let reply = limited.send(&request(&words));
+        assert!(is_refused(&reply), "{}: {reply:?}", words[0]);
+        limited.check();
+    }
+}
+
 #[test]
 fn payloads_do_not_unpack_to_more_than_fits() {
     let mut limited = Limited::start_with(&[]);

@@ -51,6 +51,7 @@ fn begin(
     kind: NameKind,
     word: &'static [u8],
 ) -> Handled {
+    context.check_kept(args.from(1).map(Listeners::bytes_of).sum())?;
     let (server, token) = (context.server, context.token());
     let session = &mut *context.session;
     context
