@@ -1,0 +1,8 @@
+//! The libraries of scripts: functions of our own, and the tables of their names.
+
+mod base;
+mod globals;
+mod math;
+mod redis;
+
+pub(crate) use globals::build;

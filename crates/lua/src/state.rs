@@ -1,0 +1,477 @@
+//! A state of Lua: texts are compiled in it, and their functions run, one at a time.
+//!
+//! ```text
+//!   stack of the main coroutine, outside of calls
+//!     1  the handler of errors: finds the place of an error and its text
+//!     2  the runner: KEYS, ARGV, the function, its result; upvalues: globals, names
+//! ```
+//!
+//! Invariants:
+//! 1. All that may allocate in Lua stands inside a protected call: the state's making, a compilation, or a
+//!    run.
+//! 2. A state belongs to one thread at a time: it may move while nothing runs.
+
+use std::ffi::CString;
+use std::fmt;
+use std::os::raw::{c_int, c_void};
+use std::ptr::NonNull;
+
+use mlua_sys as ffi;
+use mlua_sys::lua_State;
+use resp::reply::{Protocol, Writer};
+
+use crate::alloc;
+use crate::host::{Arguments, Host};
+use crate::libraries;
+use crate::machine::{Fault, KNOWN_KEYS, Machine};
+use crate::number::put_number;
+use crate::raise::{NO_MEMORY, Returned, callback};
+use crate::result;
+use crate::stack::Lua;
+use crate::stop;
+
+/// The least limit of a state, bytes: it exists, and small scripts run.
+pub const MEMORY_MIN: usize = 1 << 20;
+/// Garbage that a state may keep between runs, bytes.
+const GARBAGE_MAX: usize = 1 << 20;
+/// Memory that a state may keep between runs, bytes.
+const LIVE_MAX: usize = 8 << 20;
+const HANDLER: c_int = 1;
+const RUNNER: c_int = 2;
+
+/// A state of Lua with its globals.
+pub struct State {
+    raw: *mut lua_State,
+    /// Made by `Box`, freed with the state.
+    machine: NonNull<Machine>,
+    /// Memory that is live after a full collection, bytes.
+    live_at_rest: usize,
+}
+
+// SAFETY: the state and its memory are used by the thread alone that has it, and refer to no other thread.
+unsafe impl Send for State {}
+
+/// A text that is compiled: its function in one state.
+#[derive(Debug)]
+pub struct Function {
+    reference: c_int,
+    /// Whether the text can see KEYS and ARGV.
+    sees_keys: bool,
+    sees_argv: bool,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// The reply is the script's result.
+    Done,
+    /// The reply is an error.
+    Failed {
+        /// Whether the error is an inner command's, so that statistics of errors have it already.
+        is_counted: bool,
+    },
+    /// The host has stopped the run. There is no reply.
+    Stopped,
+}
+
+/// Memory of a state, bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoryUse {
+    /// Bytes that Lua holds, garbage included.
+    pub live: usize,
+    /// Bytes that the process has given.
+    pub taken: usize,
+}
+
+/// One run.
+struct Task<'t> {
+    function: &'t Function,
+    keys: Arguments<'t>,
+    argv: Arguments<'t>,
+    protocol: Protocol,
+    reply: &'t mut Vec<u8>,
+}
+
+impl State {
+    /// A state with a limit of memory, at least [`MEMORY_MIN`]. `version`: the server's, for scripts.
+    ///
+    /// # Panics
+    ///
+    /// If the limit is too small, or the process has no memory.
+    pub fn new(limit: usize, version: [u8; 3]) -> State {
+        assert!(limit >= MEMORY_MIN, "a state needs a megabyte");
+        let machine = NonNull::from(Box::leak(Box::new(Machine::new(limit, stop::hook))));
+        let data: *mut c_void = machine.as_ptr().cast();
+        // SAFETY: the machine begins with its memory, and lives until the state is closed.
+        let raw = unsafe { ffi::lua_newstate(alloc::allocate, data) };
+        assert!(!raw.is_null(), "there is memory for a state");
+        let mut version = version;
+        let version: *mut c_void = (&raw mut version).cast();
+        // SAFETY: the state is alive; `version` lives until the call ends.
+        let status = unsafe { ffi::lua_cpcall(raw, callback!(build), version) };
+        assert_eq!(status, ffi::LUA_OK, "the globals fit the least memory");
+        let mut state = State {
+            raw,
+            machine,
+            live_at_rest: 0,
+        };
+        let lua = state.lua();
+        // `build` has left a table in the registry. The stack has room for it.
+        lua.push_light(machine.as_ptr().cast());
+        lua.raw_get(ffi::LUA_REGISTRYINDEX);
+        lua.raw_get_at(-1, RUNNER);
+        lua.raw_get_at(-2, HANDLER);
+        lua.replace(1);
+        stop::watch(lua);
+        state.collect();
+        state
+    }
+
+    fn lua(&mut self) -> Lua<'_> {
+        // SAFETY: the state is alive, and borrowed mutably.
+        unsafe { Lua::of(self.raw) }
+    }
+
+    fn machine(&self) -> &Machine {
+        // SAFETY: the machine lives as long as the state, and is only shared.
+        unsafe { self.machine.as_ref() }
+    }
+
+    /// Compiles a text. `name`: `@user_script`; errors show it without the first character.
+    ///
+    /// # Errors
+    ///
+    /// The message of Lua, with the name and the line, if the text is no chunk or there is no memory.
+    pub fn compile(&mut self, name: &str, text: &[u8]) -> Result<Function, Vec<u8>> {
+        let name = CString::new(name.replace('\0', "")).expect("zeros are removed");
+        let reference = match self.compile_once(&name, text) {
+            Err(message) if message == NO_MEMORY => {
+                self.collect();
+                self.compile_once(&name, text)
+            }
+            reference => reference,
+        };
+        let sees = |word: &str| has_any(text, &[word, "_G", "load"]);
+        Ok(Function {
+            reference: reference?,
+            sees_keys: sees("KEYS"),
+            sees_argv: sees("ARGV"),
+        })
+    }
+
+    fn compile_once(&mut self, name: &CString, text: &[u8]) -> Result<c_int, Vec<u8>> {
+        let mut unit = Unit {
+            name,
+            text,
+            reference: Err(Vec::new()),
+        };
+        let data: *mut c_void = (&raw mut unit).cast();
+        // SAFETY: the state is alive; `unit` lives until the call ends.
+        let status = unsafe { ffi::lua_cpcall(self.raw, callback!(compile), data) };
+        if status != ffi::LUA_OK {
+            self.lua().pop(1);
+            return Err(NO_MEMORY.to_vec());
+        }
+        unit.reference
+    }
+
+    /// Frees a function of this state.
+    pub fn forget(&mut self, function: Function) {
+        self.lua()
+            .release(ffi::LUA_REGISTRYINDEX, function.reference);
+    }
+
+    /// Runs a function of this state, and appends its reply to `reply`. `name`: the text's SHA, or the name
+    /// of a library's function, for errors.
+    pub fn run(
+        &mut self,
+        host: &mut dyn Host,
+        function: &Function,
+        call: Call<'_>,
+        reply: &mut Vec<u8>,
+    ) -> Ended {
+        let from = reply.len();
+        let mut task = Task {
+            function,
+            keys: call.keys,
+            argv: call.argv,
+            protocol: call.protocol,
+            reply,
+        };
+        let machine = self.machine;
+        // SAFETY: the machine lives as long as the state.
+        let machine = unsafe { machine.as_ref() };
+        // SAFETY: only the lifetime changes; `end` forgets the host before this call returns.
+        machine.begin(unsafe {
+            std::mem::transmute::<NonNull<dyn Host + '_>, NonNull<dyn Host + 'static>>(
+                NonNull::from(host),
+            )
+        });
+        machine.memory.set_running(self.raw);
+        let lua = self.lua();
+        lua.copy(RUNNER);
+        lua.push_light((&raw mut task).cast());
+        let status = lua.protected_call(1, 0, HANDLER);
+        machine.memory.set_running(std::ptr::null_mut());
+        machine.end();
+        let ended = if machine.is_stopping() {
+            reply.truncate(from);
+            Ended::Stopped
+        } else if status == ffi::LUA_OK {
+            Ended::Done
+        } else {
+            reply.truncate(from);
+            let mut fault = machine.fault.borrow_mut();
+            if !fault.is_noted {
+                // Lua's own, of a text that it keeps: no memory, or too many errors in each other.
+                fault.line = None;
+                fault.is_counted = false;
+                put_text(lua, &mut fault.text);
+            }
+            write_fault(reply, &fault, call.name);
+            Ended::Failed {
+                is_counted: fault.is_counted,
+            }
+        };
+        lua.set_top(RUNNER);
+        ended
+    }
+
+    /// Memory of the state.
+    pub fn memory(&self) -> MemoryUse {
+        let memory = &self.machine().memory;
+        MemoryUse {
+            live: memory.live(),
+            taken: memory.taken(),
+        }
+    }
+
+    /// Between two runs: collects garbage if there is much. Returns whether the state may be used again; if
+    /// not, it has met its limit, or holds too much, and a new one takes its place.
+    #[must_use]
+    pub fn rest(&mut self) -> bool {
+        let memory = &self.machine().memory;
+        if memory.is_short() {
+            return false;
+        }
+        if memory.live() > self.live_at_rest + GARBAGE_MAX {
+            self.collect();
+        }
+        self.memory().live <= LIVE_MAX.max(self.live_at_rest)
+            && self.memory().taken <= self.machine().memory.limit() / 2
+    }
+
+    /// Frees all that no function holds, the last KEYS and ARGV among it.
+    pub fn collect(&mut self) {
+        let lua = self.lua();
+        // The runner without a task takes KEYS and ARGV away. It allocates nothing.
+        lua.copy(RUNNER);
+        lua.push_light(std::ptr::null_mut());
+        let status = lua.protected_call(1, 0, 0);
+        debug_assert_eq!(status, ffi::LUA_OK);
+        lua.set_top(RUNNER);
+        lua.collect(ffi::LUA_GCCOLLECT, 0);
+        self.live_at_rest = self.machine().memory.live();
+    }
+}
+
+/// The arguments of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'c> {
+    /// The text's SHA-1 in digits, or the name of a library's function: for errors.
+    pub name: &'c str,
+    /// KEYS.
+    pub keys: Arguments<'c>,
+    /// ARGV.
+    pub argv: Arguments<'c>,
+    /// The version of the protocol of the reply.
+    pub protocol: Protocol,
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        // SAFETY: nothing runs; the machine was made by `Box`, and nothing uses it after the state.
+        unsafe {
+            ffi::lua_close(self.raw);
+            drop(Box::from_raw(self.machine.as_ptr()));
+        }
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State")
+            .field("memory", &self.memory())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes the globals, and leaves handler and runner in the registry below the machine's address.
+fn build(lua: Lua<'_>) -> Returned {
+    // SAFETY: `State::new` gives the version and waits.
+    let version = unsafe { *lua.light(1).cast::<[u8; 3]>() };
+    let machine: *const Machine = lua.machine();
+    lua.push_light(machine.cast_mut().cast());
+    lua.new_table(2, 0);
+    lua.push_function(callback!(handle));
+    lua.raw_set_at(-2, HANDLER);
+    libraries::build(lua, version);
+    lua.push(b"KEYS");
+    lua.push(b"ARGV");
+    for name in result::NAMES {
+        lua.push(name);
+    }
+    lua.push_closure(callback!(run), 3 + result::NAMES.len() as c_int);
+    lua.raw_set_at(-2, RUNNER);
+    lua.raw_set(ffi::LUA_REGISTRYINDEX);
+    // The list of free references: `forget` has a place for it then, and needs no memory.
+    lua.push_boolean(true);
+    let reference = lua.reference(ffi::LUA_REGISTRYINDEX);
+    lua.release(ffi::LUA_REGISTRYINDEX, reference);
+    Ok(0)
+}
+
+/// A text to compile.
+struct Unit<'u> {
+    name: &'u CString,
+    text: &'u [u8],
+    reference: Result<c_int, Vec<u8>>,
+}
+
+fn compile(lua: Lua<'_>) -> Returned {
+    // SAFETY: `State::compile` gives the unit and waits.
+    let unit = unsafe { &mut *lua.light(1).cast::<Unit<'_>>() };
+    let is_function = lua.load(unit.name, unit.text);
+    unit.reference = if is_function {
+        Ok(lua.reference(ffi::LUA_REGISTRYINDEX))
+    } else {
+        Err(lua.bytes(-1).unwrap_or_default().to_vec())
+    };
+    Ok(0)
+}
+
+/// The runner: sets KEYS and ARGV, calls the function and writes its result.
+fn run(lua: Lua<'_>) -> Returned {
+    let task = lua.light(1).cast::<Task<'_>>();
+    if task.is_null() {
+        for name in [2, 3] {
+            lua.copy(ffi::lua_upvalueindex(name));
+            lua.push_nil();
+            lua.raw_set(ffi::lua_upvalueindex(1));
+        }
+        return Ok(0);
+    }
+    // SAFETY: `State::run` gives the task and waits; the handler, which uses it, too, runs only meanwhile
+    // calls below, and nothing of the task is read after an error.
+    let task = unsafe { &mut *task };
+    let machine = lua.machine();
+    machine.key_addresses.borrow_mut().clear();
+    if task.function.sees_keys {
+        set_list(lua, 2, task.keys);
+        keep_keys(lua, machine, task.keys.len());
+    }
+    if task.function.sees_argv {
+        set_list(lua, 3, task.argv);
+    }
+    lua.raw_get_at(ffi::LUA_REGISTRYINDEX, task.function.reference);
+    lua.call(0, 1);
+    let script = machine.protocol.get();
+    result::write(lua, task.reply, task.protocol, script)?;
+    Ok(0)
+}
+
+/// Sets a global to a list of strings, and leaves the list on the stack. `name`: the upvalue of its name.
+fn set_list(lua: Lua<'_>, name: c_int, list: Arguments<'_>) {
+    lua.new_table(list.len() as c_int, 0);
+    for (at, span) in list.spans.iter().enumerate() {
+        lua.push(span.of(list.input));
+        lua.raw_set_at(-2, at as c_int + 1);
+    }
+    lua.copy(ffi::lua_upvalueindex(name));
+    lua.copy(-2);
+    lua.raw_set(ffi::lua_upvalueindex(1));
+}
+
+/// Notes the addresses of the first keys. The strings stay on the stack of the runner: an address belongs to
+/// one string during the run.
+fn keep_keys(lua: Lua<'_>, machine: &Machine, count: usize) {
+    let count = count.min(KNOWN_KEYS);
+    if !lua.has_room(count as c_int + 8) {
+        return;
+    }
+    let list = lua.top();
+    for at in 1..=count {
+        lua.raw_get_at(list, at as c_int);
+        let address = lua.bytes(-1).unwrap_or_default().as_ptr() as usize;
+        machine.key_addresses.borrow_mut().push(address);
+    }
+}
+
+/// The handler of the run's protected call: the text of the error, and its place. The stack is as it was when
+/// the error was raised.
+fn handle(lua: Lua<'_>) -> Returned {
+    let machine = lua.machine();
+    if machine.is_stopping() {
+        return Ok(1);
+    }
+    let place = match lua.place(1) {
+        Some((_, _, true)) => lua.place(2),
+        place => place,
+    };
+    let mut is_counted = false;
+    if lua.is(1, ffi::LUA_TTABLE) {
+        lua.push_field(1, b"ignore_error_stats_update");
+        is_counted = lua.truth(-1);
+        lua.push_field(1, b"err");
+    }
+    let mut fault = machine.fault.borrow_mut();
+    fault.is_noted = true;
+    fault.is_counted = is_counted;
+    fault.line = place.map(|(_, line, _)| line);
+    fault.source.clear();
+    if let Some((source, _, _)) = place {
+        fault.source.extend_from_slice(source);
+    }
+    if lua.is(1, ffi::LUA_TTABLE) && lua.is(-1, ffi::LUA_TSTRING) {
+        fault.text.clear();
+        fault
+            .text
+            .extend_from_slice(lua.bytes(-1).unwrap_or_default());
+    } else {
+        put_text(lua, &mut fault.text);
+    }
+    drop(fault);
+    lua.set_top(1);
+    Ok(1)
+}
+
+/// The text of an error on top of the stack that is no table with `err`. Allocates nothing in Lua.
+fn put_text(lua: Lua<'_>, text: &mut Vec<u8>) {
+    text.clear();
+    text.extend_from_slice(b"ERR ");
+    match lua.kind(-1) {
+        ffi::LUA_TSTRING => text.extend_from_slice(lua.bytes(-1).unwrap_or_default()),
+        ffi::LUA_TNUMBER => put_number(text, lua.number(-1)),
+        ffi::LUA_TBOOLEAN if lua.truth(-1) => text.extend_from_slice(b"true"),
+        ffi::LUA_TBOOLEAN => text.extend_from_slice(b"false"),
+        _ => text.extend_from_slice(lua.type_name(-1).to_bytes()),
+    }
+}
+
+/// Appends an error: `-TEXT script: NAME, on SOURCE:LINE.`
+fn write_fault(reply: &mut Vec<u8>, fault: &Fault, name: &str) {
+    let mut text = fault.text.clone();
+    if let Some(line) = fault.line {
+        text.extend_from_slice(format!(" script: {name}, on ").as_bytes());
+        text.extend_from_slice(&fault.source);
+        text.extend_from_slice(format!(":{line}.").as_bytes());
+    }
+    result::put_line(&mut Writer::new(reply, Protocol::Resp2), b'-', &text);
+}
+
+/// Whether one of some words is in a text.
+fn has_any(text: &[u8], words: &[&str]) -> bool {
+    words
+        .iter()
+        .any(|word| text.windows(word.len()).any(|part| part == word.as_bytes()))
+}

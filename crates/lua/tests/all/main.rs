@@ -1,0 +1,7 @@
+//! Tests of scripts from outside: replies as redis-server gives them, scripts that mean harm, and one run
+//! after another.
+
+mod runs;
+mod vectors;
+
+mod support;

@@ -1,0 +1,168 @@
+//! One run after another in one state: the next sees nothing of the one before.
+
+use lua::Ended;
+use resp::reply::Protocol;
+
+use crate::support::{Fake, LIMIT, eval, run, state};
+
+/// Each script tries to leave something; the next says whether it sees it.
+const PAIRS: [(&str, &str); 25] = [
+    ("x = 1", "return rawget(_G, 'x') == nil"),
+    ("rawset(_G, 'x', 1)", "return rawget(_G, 'x') == nil"),
+    ("_G.x = 1", "return rawget(_G, 'x') == nil"),
+    ("string.x = 1", "return string.x == nil"),
+    ("string.sub = 1", "return type(string.sub) == 'function'"),
+    ("redis.call = 1", "return type(redis.call) == 'function'"),
+    ("setmetatable(_G, {})", "return getmetatable(_G) == _G"),
+    (
+        "setmetatable(string, nil)",
+        "return rawget(string, 'sub') ~= nil",
+    ),
+    (
+        "getmetatable('').__index = function() return 1 end",
+        "return ('x').nope == nil",
+    ),
+    (
+        "getmetatable('').__add = function() return 1 end",
+        "return not pcall(function() return 'x' + 1 end)",
+    ),
+    ("getmetatable(_G).__index = nil", "return string ~= nil"),
+    (
+        "rawset(getmetatable(''), '__index', 1)",
+        "return ('x'):len() == 1",
+    ),
+    (
+        "for k in pairs(getmetatable('')) do rawset(getmetatable(''), k, nil) end",
+        "return ('x'):len() == 1",
+    ),
+    ("KEYS[1] = 'other'", "return KEYS[1] == 'k' and #KEYS == 1"),
+    ("ARGV[2] = 'more'", "return #ARGV == 1"),
+    ("KEYS.x = 1", "return KEYS.x == nil"),
+    (
+        "setmetatable(KEYS, {__index = {'a', 'b'}})",
+        "return KEYS[2] == nil",
+    ),
+    (
+        "math.randomseed(7) math.random()",
+        "return tostring(math.random()) == '0.39646477363839'",
+    ),
+    (
+        "redis.setresp(3)",
+        "return redis.call('get', 'none') == false",
+    ),
+    (
+        "collectgarbage('stop')",
+        "return collectgarbage('count') > 0",
+    ),
+    (
+        "local c = coroutine.create(function() string.y = 1 end) coroutine.resume(c)",
+        "return string.y == nil",
+    ),
+    ("loadstring('z = 1')", "return rawget(_G, 'z') == nil"),
+    (
+        "pcall(loadstring('z = 1'))",
+        "return rawget(_G, 'z') == nil",
+    ),
+    (
+        "local f = load(function() return nil end) f()",
+        "return loadstring('return 1')() == 1",
+    ),
+    ("error(KEYS)", "return KEYS[1] == 'k'"),
+];
+
+#[test]
+fn the_next_run_sees_nothing() {
+    let (mut state, mut host) = (state(), Fake::default());
+    for (first, second) in PAIRS {
+        eval(&mut state, &mut host, first.as_bytes());
+        let reply = eval(&mut state, &mut host, second.as_bytes());
+        let reply = String::from_utf8_lossy(&reply);
+        assert_eq!(reply, ":1\r\n", "{first}");
+    }
+}
+
+#[test]
+fn keys_are_those_of_the_run_or_none() {
+    let (mut state, mut host) = (state(), Fake::default());
+    let named = state.compile("@user_script", b"return KEYS[1]").unwrap();
+    let hidden = state
+        .compile("@user_script", b"return _G['KE' .. 'YS'][1]")
+        .unwrap();
+    let loaded = state
+        .compile(
+            "@user_script",
+            b"return loadstring('return KE' .. 'YS[1]')()",
+        )
+        .unwrap();
+    for function in [&named, &hidden, &loaded] {
+        let (ended, reply) = run(&mut state, &mut host, function, Protocol::Resp2);
+        assert_eq!((ended, &reply[..]), (Ended::Done, &b"$1\r\nk\r\n"[..]));
+    }
+    // Without a list there is none of the run before.
+    state.collect();
+    assert!(state.memory().live < LIMIT / 100);
+}
+
+#[test]
+fn arguments_that_are_keys_are_known() {
+    let (mut state, mut host) = (state(), Fake::default());
+    eval(
+        &mut state,
+        &mut host,
+        b"return redis.call('set', KEYS[1], ARGV[1])",
+    );
+    assert_eq!(host.known, [None, Some(0), None]);
+    eval(&mut state, &mut host, b"return redis.call('get', 'kk')");
+    assert_eq!(host.known, [None, None]);
+    // The string is the same, although the script has removed it from the list.
+    eval(
+        &mut state,
+        &mut host,
+        b"KEYS[1] = nil collectgarbage() return redis.call('get', 'k')",
+    );
+    assert_eq!(host.known, [None, Some(0)]);
+}
+
+#[test]
+fn a_state_at_its_limit_is_thrown_away() {
+    let (mut state, mut host) = (state(), Fake::default());
+    assert!(state.rest());
+    let reply = eval(
+        &mut state,
+        &mut host,
+        b"local ok, e = pcall(function() local t = {} while true do t[#t + 1] = {} end end) return e",
+    );
+    assert_eq!(reply, b"$17\r\nnot enough memory\r\n");
+    assert!(!state.rest());
+    // It still works for those that have it.
+    let reply = eval(&mut state, &mut host, b"return 1");
+    assert_eq!(reply, b":1\r\n");
+}
+
+#[test]
+fn garbage_is_collected_between_runs() {
+    let (mut state, mut host) = (state(), Fake::default());
+    for _ in 0..100 {
+        eval(
+            &mut state,
+            &mut host,
+            b"local t = {} for i = 1, 20000 do t[i] = {i} end return #t",
+        );
+        assert!(state.rest());
+        assert!(state.memory().live < 4 << 20);
+    }
+}
+
+#[test]
+fn functions_are_freed() {
+    let (mut state, mut host) = (state(), Fake::default());
+    state.collect();
+    let before = state.memory().live;
+    for at in 0..2000 {
+        let text = format!("return {at} .. ' {}'", "x".repeat(1000));
+        eval(&mut state, &mut host, text.as_bytes());
+    }
+    state.collect();
+    let after = state.memory().live;
+    assert!(after < before + 20_000, "{before} {after}");
+}
