@@ -15,6 +15,7 @@ mod host;
 mod libraries;
 mod machine;
 mod number;
+mod pattern;
 mod proxy;
 mod raise;
 mod reply;

@@ -220,7 +220,7 @@ impl Machine {
     /// Steps of a loop, at once. Returns whether the run has to stop.
     pub(crate) fn steps(&self, count: usize) -> bool {
         let left = self.steps.get() as usize;
-        if left > count {
+        if left >= count {
             self.steps.set((left - count) as u32);
             return false;
         }
@@ -266,6 +266,14 @@ impl Machine {
         self.memory.recount(before, scratch.capacity());
         self.memory.count_towards_look(bytes);
         true
+    }
+
+    /// Makes room for bytes to gather. `false`: there is no memory.
+    #[must_use]
+    pub(crate) fn reserve(&self, bytes: usize) -> bool {
+        // SAFETY: the reference ends here.
+        let scratch = unsafe { &mut *self.scratch.get() };
+        scratch.capacity() - scratch.len() >= bytes || self.grow(scratch, bytes)
     }
 
     /// Bytes of the scratch since `from`, until the next use of it.

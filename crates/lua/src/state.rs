@@ -226,7 +226,7 @@ impl State {
                 // Lua's own, of a text that it keeps: no memory, or too many errors in each other.
                 fault.line = None;
                 fault.is_counted = false;
-                put_text(lua, &mut fault.text);
+                put_text(lua, -1, &mut fault.text);
             }
             write_fault(reply, &fault, call.name);
             Ended::Failed {
@@ -438,23 +438,24 @@ fn handle(lua: Lua<'_>) -> Returned {
             .text
             .extend_from_slice(lua.bytes(-1).unwrap_or_default());
     } else {
-        put_text(lua, &mut fault.text);
+        put_text(lua, 1, &mut fault.text);
     }
     drop(fault);
     lua.set_top(1);
     Ok(1)
 }
 
-/// The text of an error on top of the stack that is no table with `err`. Allocates nothing in Lua.
-fn put_text(lua: Lua<'_>, text: &mut Vec<u8>) {
+/// The text of an error that is no table with `err`. Allocates nothing in Lua.
+fn put_text(lua: Lua<'_>, index: c_int, text: &mut Vec<u8>) {
     text.clear();
     text.extend_from_slice(b"ERR ");
-    match lua.kind(-1) {
-        ffi::LUA_TSTRING => text.extend_from_slice(lua.bytes(-1).unwrap_or_default()),
-        ffi::LUA_TNUMBER => put_number(text, lua.number(-1)),
-        ffi::LUA_TBOOLEAN if lua.truth(-1) => text.extend_from_slice(b"true"),
+    match lua.kind(index) {
+        ffi::LUA_TSTRING => text.extend_from_slice(lua.bytes(index).unwrap_or_default()),
+        ffi::LUA_TNUMBER => put_number(text, lua.number(index)),
+        ffi::LUA_TBOOLEAN if lua.truth(index) => text.extend_from_slice(b"true"),
         ffi::LUA_TBOOLEAN => text.extend_from_slice(b"false"),
-        _ => text.extend_from_slice(lua.type_name(-1).to_bytes()),
+        ffi::LUA_TTABLE => text.extend_from_slice(b"the error is a table without a text in 'err'"),
+        _ => text.extend_from_slice(lua.type_name(index).to_bytes()),
     }
 }
 

@@ -140,9 +140,7 @@ fn collect_garbage(lua: Lua<'_>) -> Returned {
 fn load_chunk(lua: Lua<'_>, name: &[u8], text: &[u8]) -> Returned {
     let machine = lua.machine();
     if text.len() > TEXT_MAX {
-        lua.push_nil();
-        lua.push(b"chunk is too large");
-        return Ok(2);
+        return refuse_text(lua);
     }
     if machine.ask() {
         return Err(Raise::Stop);
@@ -159,6 +157,12 @@ fn load_chunk(lua: Lua<'_>, name: &[u8], text: &[u8]) -> Returned {
     }
     lua.push_nil();
     lua.insert(-2);
+    Ok(2)
+}
+
+fn refuse_text(lua: Lua<'_>) -> Returned {
+    lua.push_nil();
+    lua.push(b"chunk is too large");
     Ok(2)
 }
 
@@ -206,10 +210,14 @@ fn load(lua: Lua<'_>) -> Returned {
         if piece.is_empty() {
             break;
         }
-        if !machine.gather(piece) || machine.scratch_len() - from > TEXT_MAX {
+        if !machine.gather(piece) {
             return Err(Raise::Memory);
         }
         lua.pop(1);
+        if machine.scratch_len() - from > TEXT_MAX {
+            machine.truncate_scratch(from);
+            return refuse_text(lua);
+        }
     }
     lua.set_top(2);
     lua.push(machine.gathered(from));

@@ -10,7 +10,7 @@ use crate::proxy;
 use crate::raise::Functions;
 use crate::stack::Lua;
 
-use super::{base, math, redis};
+use super::{base, math, redis, strings, tables};
 
 /// Functions of C's basic library that stay as they are.
 const KEPT: [&CStr; 9] = [
@@ -37,8 +37,8 @@ const OPENED: [(&CStr, lua_CFunction); 4] = [
 const REPLACED: [(&CStr, Functions); 4] = [
     (c"coroutine", base::COROUTINES),
     (c"math", math::FUNCTIONS),
-    (c"string", &[]),
-    (c"table", &[]),
+    (c"string", strings::FUNCTIONS),
+    (c"table", tables::FUNCTIONS),
 ];
 
 /// Makes the globals of a new state, and pushes the base of them. `version`: the server's.

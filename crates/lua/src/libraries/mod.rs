@@ -4,5 +4,8 @@ mod base;
 mod globals;
 mod math;
 mod redis;
+mod sort;
+mod strings;
+mod tables;
 
 pub(crate) use globals::build;

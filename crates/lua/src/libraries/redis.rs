@@ -332,6 +332,9 @@ fn sha1hex(lua: Lua<'_>) -> Returned {
         return fail(lua, b"wrong number of arguments");
     }
     let text = lua.bytes(1).unwrap_or_default();
+    if lua.machine().steps(text.len() / 64) {
+        return Err(Raise::Stop);
+    }
     let digest = Sha1::from(text).digest().bytes();
     let mut digits = [0; 40];
     for (pair, byte) in digits.chunks_exact_mut(2).zip(digest) {

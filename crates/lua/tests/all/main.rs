@@ -1,6 +1,9 @@
 //! Tests of scripts from outside: replies as redis-server gives them, scripts that mean harm, and one run
 //! after another.
 
+mod hostile;
+mod patterns;
+mod replies;
 mod runs;
 mod vectors;
 

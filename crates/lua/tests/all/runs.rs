@@ -6,7 +6,7 @@ use resp::reply::Protocol;
 use crate::support::{Fake, LIMIT, eval, run, state};
 
 /// Each script tries to leave something; the next says whether it sees it.
-const PAIRS: [(&str, &str); 25] = [
+const PAIRS: [(&str, &str); 26] = [
     ("x = 1", "return rawget(_G, 'x') == nil"),
     ("rawset(_G, 'x', 1)", "return rawget(_G, 'x') == nil"),
     ("_G.x = 1", "return rawget(_G, 'x') == nil"),
@@ -30,6 +30,10 @@ const PAIRS: [(&str, &str); 25] = [
     (
         "rawset(getmetatable(''), '__index', 1)",
         "return ('x'):len() == 1",
+    ),
+    (
+        "table.insert(getmetatable(''), 1)",
+        "return #getmetatable('') == 0",
     ),
     (
         "for k in pairs(getmetatable('')) do rawset(getmetatable(''), k, nil) end",

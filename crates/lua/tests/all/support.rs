@@ -10,6 +10,9 @@ use resp::request::Span;
 /// The limit of memory of most tests, bytes.
 pub(crate) const LIMIT: usize = 64 << 20;
 
+/// The version that scripts see.
+pub(crate) const VERSION: [u8; 3] = [7, 0, 15];
+
 /// A host that keeps strings, and stops scripts.
 #[derive(Default)]
 pub(crate) struct Fake {
@@ -111,7 +114,7 @@ impl Host for Fake {
 
 /// A state like the server's.
 pub(crate) fn state() -> State {
-    State::new(LIMIT, [7, 0, 15])
+    State::new(LIMIT, VERSION)
 }
 
 /// Arguments with the buffer that they need.
