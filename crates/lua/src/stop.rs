@@ -103,7 +103,9 @@ pub(crate) fn xpcall(lua: Lua<'_>) -> Returned {
     if status != ffi::LUA_OK {
         machine.truncate_scratch(scratch);
     }
-    if !lua.has_room(1) {
+    if !lua.has_room(4) {
+        // Room for the message.
+        lua.set_top(1);
         return Err(Raise::Text(c"stack overflow"));
     }
     lua.push_boolean(status == ffi::LUA_OK);

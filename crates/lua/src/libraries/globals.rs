@@ -10,7 +10,7 @@ use crate::proxy;
 use crate::raise::Functions;
 use crate::stack::Lua;
 
-use super::{base, math, redis, strings, tables};
+use super::{base, bit, cjson, math, redis, strings, structs, tables};
 
 /// Functions of C's basic library that stay as they are.
 const KEPT: [&CStr; 9] = [
@@ -39,6 +39,13 @@ const REPLACED: [(&CStr, Functions); 4] = [
     (c"math", math::FUNCTIONS),
     (c"string", strings::FUNCTIONS),
     (c"table", tables::FUNCTIONS),
+];
+
+/// Libraries that are ours altogether.
+const OWN: [(&CStr, Functions); 3] = [
+    (c"bit", bit::FUNCTIONS),
+    (c"cjson", cjson::FUNCTIONS),
+    (c"struct", structs::FUNCTIONS),
 ];
 
 /// Makes the globals of a new state, and pushes the base of them. `version`: the server's.
@@ -71,6 +78,16 @@ pub(crate) fn build(lua: Lua<'_>, version: [u8; 3]) {
             proxy::wrap_top(lua);
             lua.set_field(base, name);
         }
+    }
+    for (name, functions) in OWN {
+        lua.new_table(0, functions.len() as c_int);
+        let library = lua.top();
+        register(lua, library, functions);
+        if name == c"cjson" {
+            cjson::fill(lua);
+        }
+        proxy::wrap_top(lua);
+        lua.set_field(base, name);
     }
     lua.new_table(0, 32);
     redis::fill(lua, version);

@@ -1,11 +1,14 @@
 //! The libraries of scripts: functions of our own, and the tables of their names.
 
 mod base;
+mod bit;
+mod cjson;
 mod globals;
 mod math;
 mod redis;
 mod sort;
 mod strings;
+mod structs;
 mod tables;
 
 pub(crate) use globals::build;
