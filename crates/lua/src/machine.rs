@@ -283,24 +283,6 @@ impl Machine {
         unsafe { &(&*self.scratch.get())[from..] }
     }
 
-    /// Changes gathered bytes, from `at` on.
-    pub(crate) fn overwrite(&self, at: usize, bytes: &[u8]) {
-        // SAFETY: the reference ends here.
-        let scratch = unsafe { &mut *self.scratch.get() };
-        scratch[at..at + bytes.len()].copy_from_slice(bytes);
-    }
-
-    /// Inserts bytes among the gathered ones. `false`: there is no memory.
-    #[must_use]
-    pub(crate) fn insert(&self, at: usize, bytes: &[u8]) -> bool {
-        if !self.gather(bytes) {
-            return false;
-        }
-        // SAFETY: the reference ends here.
-        unsafe { (&mut *self.scratch.get())[at..].rotate_right(bytes.len()) };
-        true
-    }
-
     /// Removes all since `from`.
     pub(crate) fn truncate_scratch(&self, from: usize) {
         // SAFETY: the reference ends here.

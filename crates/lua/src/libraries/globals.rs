@@ -10,7 +10,7 @@ use crate::proxy;
 use crate::raise::Functions;
 use crate::stack::Lua;
 
-use super::{base, bit, cjson, math, redis, strings, structs, tables};
+use super::{base, bit, cjson, math, msgpack, redis, strings, structs, tables};
 
 /// Functions of C's basic library that stay as they are.
 const KEPT: [&CStr; 9] = [
@@ -42,9 +42,10 @@ const REPLACED: [(&CStr, Functions); 4] = [
 ];
 
 /// Libraries that are ours altogether.
-const OWN: [(&CStr, Functions); 3] = [
+const OWN: [(&CStr, Functions); 4] = [
     (c"bit", bit::FUNCTIONS),
     (c"cjson", cjson::FUNCTIONS),
+    (c"cmsgpack", msgpack::FUNCTIONS),
     (c"struct", structs::FUNCTIONS),
 ];
 
@@ -85,6 +86,8 @@ pub(crate) fn build(lua: Lua<'_>, version: [u8; 3]) {
         register(lua, library, functions);
         if name == c"cjson" {
             cjson::fill(lua);
+        } else if name == c"cmsgpack" {
+            msgpack::fill(lua);
         }
         proxy::wrap_top(lua);
         lua.set_field(base, name);

@@ -5,6 +5,7 @@ mod bit;
 mod cjson;
 mod globals;
 mod math;
+mod msgpack;
 mod redis;
 mod sort;
 mod strings;

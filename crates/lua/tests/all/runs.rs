@@ -6,7 +6,7 @@ use resp::reply::Protocol;
 use crate::support::{Fake, LIMIT, eval, run, state};
 
 /// Each script tries to leave something; the next says whether it sees it.
-const PAIRS: [(&str, &str); 26] = [
+const PAIRS: [(&str, &str); 28] = [
     ("x = 1", "return rawget(_G, 'x') == nil"),
     ("rawset(_G, 'x', 1)", "return rawget(_G, 'x') == nil"),
     ("_G.x = 1", "return rawget(_G, 'x') == nil"),
@@ -70,6 +70,14 @@ const PAIRS: [(&str, &str); 26] = [
     (
         "local f = load(function() return nil end) f()",
         "return loadstring('return 1')() == 1",
+    ),
+    (
+        "cjson.encode_max_depth(1) cjson.encode_sparse_array(true)",
+        "return cjson.encode({{{}}}) == '[[{}]]' and not pcall(cjson.encode, {[99] = 1})",
+    ),
+    (
+        "cjson.decode = nil",
+        "return type(cjson.decode) == 'function'",
     ),
     ("error(KEYS)", "return KEYS[1] == 'k'"),
 ];
@@ -169,4 +177,56 @@ fn functions_are_freed() {
     state.collect();
     let after = state.memory().live;
     assert!(after < before + 20_000, "{before} {after}");
+}
+
+/// Values made at random, through the libraries and back.
+const ROUNDS: &[u8] = b"
+    math.randomseed(ARGV[1] and 1 or 2)
+    local function value(depth)
+        local kind = math.random(depth > 4 and 5 or 8)
+        if kind == 1 then return math.random(0, 2147483646) * 2 ^ math.random(-20, 10) end
+        if kind == 2 then return math.random(-300, 300) end
+        if kind == 3 then return math.random(2) == 1 end
+        if kind < 6 then
+            local bytes = {}
+            for i = 1, math.random(0, 40) do bytes[i] = string.char(math.random(0, 255)) end
+            return table.concat(bytes)
+        end
+        local t = {}
+        for i = 1, math.random(0, 20) do
+            t[kind == 6 and i or ('k' .. math.random(50))] = value(depth + 1)
+        end
+        return t
+    end
+    local function same(a, b)
+        if type(a) ~= type(b) then return false end
+        if type(a) == 'number' then return math.abs(a - b) <= math.abs(a) * 1e-13 end
+        if type(a) ~= 'table' then return a == b end
+        for k, v in pairs(a) do if not same(v, b[k]) then return false end end
+        for k in pairs(b) do if a[k] == nil then return false end end
+        return true
+    end
+    for i = 1, 2000 do
+        local v = value(0)
+        local packed = cmsgpack.pack(v)
+        if not same(v, (cmsgpack.unpack(packed))) then return 'cmsgpack ' .. i end
+        if not same({v}, cjson.decode(cjson.encode({v}))) then return 'cjson ' .. i end
+        local s = type(v) == 'string' and v or tostring(v)
+        local n = type(v) == 'number' and v or 1.5
+        local bytes = struct.pack('<dc0>I4s', n, s, #s, (s:gsub('%z', '')))
+        local n2 = struct.unpack('<d', bytes)
+        local len = struct.unpack('>I4', bytes, 9 + #s)
+        if n2 ~= n or len ~= #s or bytes:sub(9, 8 + #s) ~= s then return 'struct ' .. i end
+        -- Bytes that were changed are an error or another value.
+        local at = math.random(#packed)
+        local other = packed:sub(1, at - 1) .. string.char(math.random(0, 255)) .. packed:sub(at + 1)
+        pcall(cmsgpack.unpack, other) pcall(cjson.decode, other)
+    end
+    return 'same'";
+
+#[test]
+fn random_values_come_back() {
+    let (mut state, mut host) = (state(), Fake::default());
+    let reply = eval(&mut state, &mut host, ROUNDS);
+    assert_eq!(String::from_utf8_lossy(&reply), "$4\r\nsame\r\n");
 }
