@@ -69,6 +69,7 @@ const GREEDY: &str = include_str!("../hostile/greedy.txt");
 #[test]
 fn memory_has_a_limit() {
     for (text, _) in scripts(GREEDY) {
+        let started = Instant::now();
         let mut state = State::new(SMALL, VERSION);
         let mut host = Fake::default();
         let reply = eval(&mut state, &mut host, text.as_bytes());
@@ -83,6 +84,7 @@ fn memory_has_a_limit() {
         let reply = eval(&mut state, &mut host, caught.as_bytes());
         let shown = String::from_utf8_lossy(&reply[..reply.len().min(200)]).into_owned();
         assert!(shown.contains("not enough memory"), "{text}: {shown}");
+        println!("{:?} {text}", started.elapsed());
     }
 }
 

@@ -183,7 +183,7 @@ fn functions_are_freed() {
 const ROUNDS: &[u8] = b"
     math.randomseed(ARGV[1] and 1 or 2)
     local function value(depth)
-        local kind = math.random(depth > 4 and 5 or 8)
+        local kind = math.random(depth > 3 and 5 or 8)
         if kind == 1 then return math.random(0, 2147483646) * 2 ^ math.random(-20, 10) end
         if kind == 2 then return math.random(-300, 300) end
         if kind == 3 then return math.random(2) == 1 end
@@ -193,7 +193,7 @@ const ROUNDS: &[u8] = b"
             return table.concat(bytes)
         end
         local t = {}
-        for i = 1, math.random(0, 20) do
+        for i = 1, math.random(0, 9) do
             t[kind == 6 and i or ('k' .. math.random(50))] = value(depth + 1)
         end
         return t
