@@ -2,7 +2,7 @@
 //! machine:
 //!
 //! ```text
-//!   cargo run --release -p ferrite-lua --example cost
+//!   cargo run --release -p ferrite-lua --example cost [one script's name]
 //! ```
 
 use std::time::Instant;
@@ -80,7 +80,11 @@ fn main() {
     let span = |start, len| Span { start, len };
     let (keys, argv) = ([span(0, 9)], [span(9, 2), span(11, 10)]);
     let mut reply = Vec::new();
+    let only = std::env::args().nth(1);
     for (name, text) in SCRIPTS {
+        if only.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
         let function = state
             .compile("@user_script", text.as_bytes())
             .expect("it is a text of Lua");

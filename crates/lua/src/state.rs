@@ -15,6 +15,7 @@ use std::ffi::CString;
 use std::fmt;
 use std::os::raw::{c_int, c_void};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use mlua_sys as ffi;
 use mlua_sys::lua_State;
@@ -34,10 +35,15 @@ use crate::stop;
 pub const MEMORY_MIN: usize = 1 << 20;
 /// Garbage that a state may keep between runs, bytes.
 const GARBAGE_MAX: usize = 1 << 20;
-/// Memory that a state may keep between runs, bytes.
+/// Memory that a state may keep between runs, bytes, beside that of its functions.
 const LIVE_MAX: usize = 8 << 20;
+/// Memory that a function may take for each byte of its text.
+const FUNCTION_RATIO: usize = 16;
 const HANDLER: c_int = 1;
 const RUNNER: c_int = 2;
+
+/// The number of states so far.
+static STATES: AtomicU64 = AtomicU64::new(0);
 
 /// A state of Lua with its globals.
 pub struct State {
@@ -46,6 +52,10 @@ pub struct State {
     machine: NonNull<Machine>,
     /// Memory that is live after a full collection, bytes.
     live_at_rest: usize,
+    /// Bytes of the texts of its functions.
+    texts: usize,
+    /// Tells states apart, so that no function runs in another one.
+    id: u64,
 }
 
 // SAFETY: the state and its memory are used by the thread alone that has it, and refer to no other thread.
@@ -55,6 +65,9 @@ unsafe impl Send for State {}
 #[derive(Debug)]
 pub struct Function {
     reference: c_int,
+    /// The state that it belongs to.
+    state: u64,
+    text_len: usize,
     /// Whether the text can see KEYS and ARGV.
     sees_keys: bool,
     sees_argv: bool,
@@ -114,6 +127,8 @@ impl State {
             raw,
             machine,
             live_at_rest: 0,
+            texts: 0,
+            id: STATES.fetch_add(1, Ordering::Relaxed),
         };
         let lua = state.lua();
         // `build` has left a table in the registry. The stack has room for it.
@@ -151,9 +166,13 @@ impl State {
             }
             reference => reference,
         };
+        let reference = reference?;
+        self.texts += text.len();
         let sees = |word: &str| has_any(text, &[word, "_G", "load"]);
         Ok(Function {
-            reference: reference?,
+            reference,
+            state: self.id,
+            text_len: text.len(),
             sees_keys: sees("KEYS"),
             sees_argv: sees("ARGV"),
         })
@@ -176,13 +195,23 @@ impl State {
     }
 
     /// Frees a function of this state.
+    ///
+    /// # Panics
+    ///
+    /// If it is another state's.
     pub fn forget(&mut self, function: Function) {
+        assert_eq!(function.state, self.id, "the function of another state");
+        self.texts -= function.text_len;
         self.lua()
             .release(ffi::LUA_REGISTRYINDEX, function.reference);
     }
 
     /// Runs a function of this state, and appends its reply to `reply`. `name`: the text's SHA, or the name
     /// of a library's function, for errors.
+    ///
+    /// # Panics
+    ///
+    /// If the function is another state's.
     pub fn run(
         &mut self,
         host: &mut dyn Host,
@@ -190,6 +219,7 @@ impl State {
         call: Call<'_>,
         reply: &mut Vec<u8>,
     ) -> Ended {
+        assert_eq!(function.state, self.id, "the function of another state");
         let from = reply.len();
         let mut task = Task {
             function,
@@ -257,8 +287,8 @@ impl State {
         if memory.live() > self.live_at_rest + GARBAGE_MAX {
             self.collect();
         }
-        self.memory().live <= LIVE_MAX.max(self.live_at_rest)
-            && self.memory().taken <= self.machine().memory.limit() / 2
+        let live_max = LIVE_MAX.saturating_add(self.texts.saturating_mul(FUNCTION_RATIO));
+        self.memory().live <= live_max && self.memory().taken <= self.machine().memory.limit() / 2
     }
 
     /// Frees all that no function holds, the last KEYS and ARGV among it.

@@ -172,7 +172,9 @@ fn take_arguments(lua: Lua<'_>, machine: &Machine) -> Result<Taken, Raise> {
                 command.input.extend_from_slice(bytes);
             }
             ffi::LUA_TNUMBER => {
-                command.known.push(None);
+                if !keys.is_empty() {
+                    command.known.push(None);
+                }
                 put_number(&mut command.input, lua.number(index));
             }
             _ => return Ok(Taken::Not(BAD_ARGUMENTS)),

@@ -2,6 +2,7 @@
 //! after another.
 
 mod hostile;
+mod mutations;
 mod patterns;
 mod replies;
 mod runs;
