@@ -7,6 +7,17 @@
 //! tables that can't be changed, `reply` and `result` the way from RESP and back, `libraries` the functions
 //! of scripts, and [`State`] all of it together.
 //!
+//! Differences from redis-server 7.0, all on purpose; `tests/vectors` marks them with `=`:
+//!
+//! - A stop passes every `pcall`, handler and coroutine. There a `pcall` can catch a kill.
+//! - A pattern matches 200 levels deep. `load` and `loadstring` take 16 MiB, cjson and cmsgpack 2,000 levels.
+//! - Each run begins with the same random numbers and options of cjson; there they go on. `cjson.new` is the
+//!   library itself. `collectgarbage` changes nothing of the collector.
+//! - An error that is a table without a text in `err` ends redis-server; here it is an error like others.
+//! - `load` gives the error of its reader as it is; there it is a table if no `pcall` is around.
+//! - `getmetatable(_G)` is `_G`. The length of a library is 0, and `rawset` refuses it.
+//! - `redis.set_repl` checks its argument, and all effects are logged.
+//!
 //! Errors of Lua are jumps (`longjmp`). The rules that follow from it are at the top of `stack`.
 
 mod alloc;

@@ -1,13 +1,15 @@
 //! Scripts of the other tests, mixed and changed at random: no state panics, outlives its limit, or loses its
-//! globals. The C sources check their own stack in this build. `FERRITE_SCRIPTS=100000` for a long run,
-//! `FERRITE_SEED=n` for other scripts.
+//! globals. The C sources check their own stack in this build. `FERRITE_BESIDE=5000` compares so many
+//! replies with those of redis-server, and prints the scripts with another one; they are for a reader, not
+//! for a machine. `FERRITE_SCRIPTS=100000` for a long run, `FERRITE_SEED=n` for other scripts.
 
 use std::time::Duration;
 
 use lua::{Ended, State};
 use resp::reply::Protocol;
 
-use crate::support::{Fake, VERSION, eval, run};
+use crate::support::{Fake, VERSION, eval, run, state};
+use crate::vectors::Server;
 
 const LIMIT: usize = 4 << 20;
 const SCRIPTS: u64 = 2000;
@@ -83,6 +85,55 @@ fn changed_scripts_do_no_harm() {
         assert_eq!(after, shared, "{shown}");
     }
     assert!(done > 0, "{compiled} scripts");
+}
+
+#[test]
+fn changed_scripts_answer_as_redis_server() {
+    let Ok(count) = std::env::var("FERRITE_BESIDE") else {
+        return;
+    };
+    let count: u32 = count.parse().expect("FERRITE_BESIDE is a number");
+    let seed =
+        std::env::var("FERRITE_SEED").map_or(1, |text| text.parse().expect("it is a number"));
+    let mut random = fastrand::Rng::with_seed(seed);
+    let texts: Vec<&str> = TEXTS[3..]
+        .iter()
+        .flat_map(|text| text.lines().filter_map(|line| line.strip_prefix("> ")))
+        .collect();
+    let mut server = Server::start();
+    let mut state = state();
+    let mut host = Fake::default();
+    for _ in 0..count {
+        let text = changed(&texts, &mut random);
+        let shown = String::from_utf8_lossy(&text).into_owned();
+        if [
+            "random",
+            "collectgarbage",
+            "gcinfo",
+            "redis.c",
+            "coroutine.wrap",
+        ]
+        .iter()
+        .any(|word| shown.contains(word))
+        {
+            continue;
+        }
+        host.deadline = Some(std::time::Instant::now() + Duration::from_secs(1));
+        let ours = eval(&mut state, &mut host, &text);
+        if ours.is_empty() {
+            host = Fake::default();
+            continue;
+        }
+        let Some(theirs) = server.try_eval(&text) else {
+            println!("no answer: {shown}");
+            server = Server::start();
+            continue;
+        };
+        if !ours.windows(2).any(|part| part == b"0x") && ours != theirs {
+            let [ours, theirs] = [ours, theirs].map(|reply| reply.escape_ascii().to_string());
+            println!("> {shown}\n< {theirs:.300}\n= {ours:.300}");
+        }
+    }
 }
 
 /// One of the texts with a part of another, or with a few pieces in the place of others.

@@ -161,13 +161,13 @@ fn unescape(text: &str) -> Vec<u8> {
 }
 
 /// A redis-server of its own.
-struct Server {
+pub(crate) struct Server {
     process: Child,
     stream: BufReader<TcpStream>,
 }
 
 impl Server {
-    fn start() -> Server {
+    pub(crate) fn start() -> Server {
         let port = TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())
             .expect("a port is free")
@@ -196,32 +196,47 @@ impl Server {
     }
 
     fn eval(&mut self, script: &[u8]) -> Vec<u8> {
+        self.try_eval(script).expect("redis-server answers")
+    }
+
+    /// The reply to a script. `None`: the server has ended, or has been silent for seconds.
+    pub(crate) fn try_eval(&mut self, script: &[u8]) -> Option<Vec<u8>> {
         let mut request = Vec::new();
         resp::client::write_request(&mut request, &[b"EVAL", script, b"1", b"k", b"v"]);
-        self.stream.get_mut().write_all(&request).expect("it reads");
+        let stream = self.stream.get_mut();
+        let timeout = Some(Duration::from_secs(3));
+        stream.set_read_timeout(timeout).ok()?;
+        stream.write_all(&request).ok()?;
         let mut reply = Vec::new();
-        self.read(&mut reply);
-        without_sha(&reply)
+        self.read(&mut reply)?;
+        Some(without_sha(&reply))
     }
 
     /// Reads a reply in RESP2.
-    fn read(&mut self, reply: &mut Vec<u8>) {
+    fn read(&mut self, reply: &mut Vec<u8>) -> Option<()> {
         let from = reply.len();
-        let read = self.stream.read_until(b'\n', reply).expect("it answers");
-        assert!(read > 0, "redis-server has ended");
+        let read = self.stream.read_until(b'\n', reply).ok()?;
+        if read == 0 {
+            return None;
+        }
         let line = String::from_utf8_lossy(&reply[from + 1..reply.len() - 2]).into_owned();
         let len = || -> Option<usize> { line.parse().ok() };
         match reply[from] {
             b'$' => {
                 if let Some(len) = len() {
                     let mut bytes = vec![0; len + 2];
-                    self.stream.read_exact(&mut bytes).expect("it answers");
+                    self.stream.read_exact(&mut bytes).ok()?;
                     reply.extend(bytes);
                 }
             }
-            b'*' => (0..len().unwrap_or(0)).for_each(|_| self.read(reply)),
+            b'*' => {
+                for _ in 0..len().unwrap_or(0) {
+                    self.read(reply)?;
+                }
+            }
             _ => {}
         }
+        Some(())
     }
 }
 
