@@ -351,7 +351,8 @@ fn unpack_from(lua: Lua<'_>, limit: i64, offset: i64) -> Returned {
 fn refuse(lua: Lua<'_>, before: &[u8], offset: i64, between: &[u8], len: usize) -> Raise {
     lua.push_place(1);
     lua.push(before);
-    lua.push_number(offset as f64);
+    // Messages have the low 32 bits.
+    lua.push_number((offset as i32).into());
     lua.push(between);
     lua.push_number(len as f64);
     lua.push(b".");
