@@ -15,7 +15,8 @@
 //!   library itself. `collectgarbage` changes nothing of the collector.
 //! - An error that is a table without a text in `err` ends redis-server; here it is an error like others.
 //! - `load` gives the error of its reader as it is; there it is a table if no `pcall` is around.
-//! - `getmetatable(_G)` is `_G`. The length of a library is 0, and `rawset` refuses it.
+//! - `getmetatable(_G)` is `_G`. The length of a library is 0, and cjson and cmsgpack find nothing in it.
+//! - `[[a [[ b]]` does not compile: this build of Lua refuses brackets of one level in each other.
 //! - `redis.set_repl` checks its argument, and all effects are logged.
 //!
 //! Errors of Lua are jumps (`longjmp`). The rules that follow from it are at the top of `stack`.
