@@ -20,6 +20,7 @@ mod pubsub;
 mod report;
 mod request;
 mod runtime;
+mod script;
 mod server;
 mod shared;
 mod store;

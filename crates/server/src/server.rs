@@ -11,6 +11,7 @@ use crate::metrics::hotkeys;
 use crate::metrics::key_scan::KeyScan;
 use crate::metrics::slowlog::SlowLog;
 use crate::observe::Observed;
+use crate::script::Scripts;
 use crate::values::Values;
 
 /// See the module.
@@ -18,6 +19,8 @@ pub(crate) struct Server {
     pub(crate) values: Values,
     /// The cluster that this server is a node of.
     pub(crate) cluster: Option<Cluster>,
+    /// Scripts by the SHA-1 of their texts.
+    pub(crate) scripts: Scripts,
     pub(crate) slowlog: Mutex<SlowLog>,
     /// What a walk through all keys has found.
     pub(crate) key_scan: KeyScan,

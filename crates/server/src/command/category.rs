@@ -27,6 +27,7 @@ pub(crate) const BLOCKING: u32 = 1 << 15;
 pub(crate) const DANGEROUS: u32 = 1 << 16;
 pub(crate) const CONNECTION: u32 = 1 << 17;
 pub(crate) const TRANSACTION: u32 = 1 << 18;
+pub(crate) const SCRIPTING: u32 = 1 << 19;
 
 /// Bits and their names, in the order of COMMAND INFO.
 pub(crate) const NAMES: &[(u32, &str)] = &[
@@ -49,6 +50,7 @@ pub(crate) const NAMES: &[(u32, &str)] = &[
     (DANGEROUS, "@dangerous"),
     (CONNECTION, "@connection"),
     (TRANSACTION, "@transaction"),
+    (SCRIPTING, "@scripting"),
 ];
 
 /// Categories that a flag of a command stands for.
@@ -91,6 +93,7 @@ fn of_group(spec: &Spec) -> u32 {
         Group::Geo => GEO,
         Group::Connection => CONNECTION,
         Group::Transactions => TRANSACTION,
+        Group::Scripting => SCRIPTING,
         Group::Server | Group::Cluster | Group::PubSub => 0,
     }
 }

@@ -2,8 +2,8 @@
 
 use super::table::Table;
 use super::{
-    bitmap, config, connection, geo, hash, hyperloglog, key, list, pubsub, server, set, sort,
-    sorted_set, string, transaction,
+    bitmap, config, connection, geo, hash, hyperloglog, key, list, pubsub, script, server, set,
+    sort, sorted_set, string, transaction,
 };
 
 /// Gives the table of commands its rows; a second call changes nothing. The start calls it before anything
@@ -25,6 +25,7 @@ pub(crate) fn install() {
         sort::COMMANDS,
         connection::COMMANDS,
         pubsub::COMMANDS,
+        script::COMMANDS,
         server::COMMANDS,
         config::COMMANDS,
         transaction::COMMANDS,

@@ -32,6 +32,7 @@ pub(crate) mod room;
 mod route;
 mod row;
 pub(crate) mod run;
+pub(crate) mod script;
 pub(crate) mod server;
 pub(crate) mod session;
 pub(crate) mod set;
@@ -122,6 +123,10 @@ pub(crate) struct Extras {
     pub(crate) foreseen: Cell<usize>,
     /// Messages for the connection whose transaction runs.
     pub(crate) held: Output,
+    /// Lua, once a script has come.
+    pub(crate) engine: Option<Box<script::Engine>>,
+    /// The running command is one of a script.
+    pub(crate) in_script: bool,
     /// Values pinned for the running command.
     pub(crate) pins: Vec<(usize, u64)>,
 }

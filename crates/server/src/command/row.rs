@@ -207,6 +207,9 @@ impl Command {
 
     /// Part of a database that a request of this command may use; the number of arguments is right.
     pub(crate) fn reach(&self, args: &Args<'_>) -> Reach {
+        if let Some(reach) = (self.spec.reach)(args) {
+            return reach;
+        }
         let rules = self.spec.keys;
         if self.spec.has(flag::NO_DATA) {
             return Reach::Nothing;

@@ -7,7 +7,7 @@ use super::blocking::Taker;
 use super::prepare::leaves::Collections;
 pub(crate) use super::prepare::leaves::ItemsNeeded;
 pub(crate) use super::room::Makes;
-use super::{Args, Context, Handled};
+use super::{Args, Context, Handled, Reach};
 
 /// Handler of a command.
 pub(crate) type Handler = fn(&mut Context<'_>, &Args<'_>) -> Handled;
@@ -45,6 +45,8 @@ pub(crate) struct Spec {
     /// Of a command that reaches into a database beside the selected one: which one, for a right number of
     /// arguments.
     pub(crate) elsewhere: fn(&Args<'_>) -> Option<usize>,
+    /// Of a command that may use other keys than its rules find: the part of a database that it may use.
+    pub(crate) reach: fn(&Args<'_>) -> Option<Reach>,
     /// Whether it needs the value of the key that is the argument at an index, for a right number of
     /// arguments. Where it does not, the value may be in the log alone; where it does, the handler finds it
     /// in memory.
@@ -118,6 +120,7 @@ impl Spec {
         deprecated: None,
         secret: |_, _| false,
         elsewhere: |_| None,
+        reach: |_| None,
         needs: |_, _| true,
         items: ItemsNeeded::All,
         large: LargeUse::NONE,
@@ -196,6 +199,8 @@ pub(crate) mod flag {
 
     /// Not while data is being loaded in the background.
     pub(crate) const NO_ASYNC_LOADING: u32 = 1 << 17;
+    /// Its request may have no keys though it has a rule for them.
+    pub(crate) const NO_MANDATORY_KEYS: u32 = 1 << 20;
     /// As if ASKING was before it.
     pub(crate) const ASKING: u32 = 1 << 19;
 
@@ -242,6 +247,7 @@ pub(crate) mod flag {
         (NO_AUTH, "no_auth"),
         (NO_ASYNC_LOADING, "no_async_loading"),
         (NO_MULTI, "no_multi"),
+        (NO_MANDATORY_KEYS, "no_mandatory_keys"),
         (MOVABLE_KEYS, "movablekeys"),
         (ALLOW_BUSY, "allow_busy"),
     ];
@@ -264,6 +270,7 @@ pub(crate) enum Group {
     Server,
     Cluster,
     Transactions,
+    Scripting,
 }
 
 /// A rule that finds some of a command's keys.

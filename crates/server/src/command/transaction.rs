@@ -12,12 +12,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use keyspace::{Key, reason};
 
 use super::{
-    Arg, Args, Command, Context, Failure, Group, Handled, KeySpec, Makes, Next, Spec, access,
-    failure, flag,
+    Arg, Args, Context, Failure, Group, Handled, KeySpec, Makes, Next, Spec, access, failure, flag,
 };
 use crate::command::queue::Transaction;
-use crate::command::run::{Timer, run_and_look};
-use crate::command::track;
+use crate::command::run::{Timer, run_inside};
 use crate::observe::watch::Watched;
 
 /// Flags of all of them: allowed at any time, and in a transaction they leave data alone.
@@ -212,7 +210,7 @@ fn run_all(context: &mut Context<'_>, transaction: &Transaction) -> Option<Vec<u
         let mut args = transaction.args(at, context.store.keyspace);
         let command = transaction.command(at);
         match context.may_reply(command) {
-            true => run(context, command, &mut args, &mut timer),
+            true => run_inside(context, command, &mut args, &mut timer),
             false => context.refuse(&failure::OUT_OF_MEMORY),
         }
         let is_silent = context.session.reply_mode.is_silent() && !command.spec.has(flag::PUSHES);
@@ -231,34 +229,6 @@ fn run_all(context: &mut Context<'_>, transaction: &Transaction) -> Option<Vec<u
     context.tell_held();
     context.command = exec;
     databases
-}
-
-/// Runs one request, timed as it would be outside of a transaction.
-fn run(
-    context: &mut Context<'_>,
-    command: &'static Command,
-    args: &mut Args<'_>,
-    timer: &mut Timer,
-) {
-    if context.session.listens {
-        track::remember(context, command, args);
-    }
-    if context.server.offload.is_on()
-        && let Err(failure) = context.prepare_now(command, args)
-    {
-        return context.refuse(&failure);
-    }
-    if timer.groups(command, args.size()) {
-        timer.count(command);
-        let next = run_and_look(command, context, args);
-        debug_assert_eq!(next, Next::Done, "nothing waits in a transaction");
-        return;
-    }
-    timer.begin_alone(command);
-    let next = run_and_look(command, context, args);
-    debug_assert_eq!(next, Next::Done, "nothing waits in a transaction");
-    timer.end_alone(command, args, context.session);
-    context.refresh();
 }
 
 fn discard(context: &mut Context<'_>, _: &Args<'_>) -> Handled {

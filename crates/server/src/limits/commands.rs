@@ -91,3 +91,14 @@ pub(crate) const KEY_SCAN_SLICE: usize = 64;
 
 /// Milliseconds between the end of that walk and the beginning of the next.
 pub(crate) const KEY_SCAN_PAUSE_MS: i64 = 10_000;
+
+/// Scripts that EVAL has brought and that are kept.
+pub(crate) const SCRIPTS_OF_EVAL: usize = 500;
+
+/// Functions of scripts that a worker keeps; beyond that it begins again with none.
+pub(crate) const FUNCTIONS_OF_SCRIPTS: usize = 2000;
+
+/// Memory that a worker's Lua may have, bytes: 1/N of `maxmemory`, within bounds.
+pub(crate) const SCRIPT_MEMORY_SHARE: usize = 8;
+pub(crate) const SCRIPT_MEMORY_LEAST: usize = 16 << 20;
+pub(crate) const SCRIPT_MEMORY_MOST: usize = 256 << 20;

@@ -78,12 +78,33 @@ impl Monitors {
         db: usize,
         shown: impl Iterator<Item = &'a [u8]>,
     ) {
-        let now = sys::clock::realtime_us();
         let peer = &client.peer;
         let source = match peer.strip_suffix(":0") {
             Some(path) if client.is_unix => format!("unix:{path}"),
             _ => peer.clone(),
         };
+        self.send(server, db, &source, shown);
+    }
+
+    /// The same of a command that a script has called.
+    #[cold]
+    pub(crate) fn feed_script<'a>(
+        &self,
+        server: &PubSub,
+        db: usize,
+        shown: impl Iterator<Item = &'a [u8]>,
+    ) {
+        self.send(server, db, "lua", shown);
+    }
+
+    fn send<'a>(
+        &self,
+        server: &PubSub,
+        db: usize,
+        source: &str,
+        shown: impl Iterator<Item = &'a [u8]>,
+    ) {
+        let now = sys::clock::realtime_us();
         let mut line = format!(
             "+{}.{:06} [{db} {source}]",
             now / 1_000_000,

@@ -136,6 +136,22 @@ impl<'c> Reply<'c> {
         self.large.truncate(mark.large);
     }
 
+    /// Moves all that was written since a position: bytes to the end of `bytes`, and each large value to
+    /// `put`, with its place in `bytes`.
+    pub(crate) fn move_since(
+        &mut self,
+        mark: Mark,
+        bytes: &mut Vec<u8>,
+        mut put: impl FnMut(usize, Apart),
+    ) {
+        let base = bytes.len();
+        bytes.extend_from_slice(&self.writer.out[mark.bytes..]);
+        self.writer.out.truncate(mark.bytes);
+        for pinned in self.large.drain(mark.large..) {
+            put(pinned.at - mark.bytes + base, pinned.value);
+        }
+    }
+
     /// Bytes written since a position, large values included.
     pub(crate) fn bytes_since(&self, mark: Mark) -> usize {
         let large = self.large[mark.large..].iter();

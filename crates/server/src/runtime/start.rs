@@ -37,6 +37,7 @@ use crate::runtime::check_log::{self, Task};
 use crate::runtime::control::{self, Control};
 use crate::runtime::health;
 use crate::runtime::pid_file::PidFile;
+use crate::script::Scripts;
 use crate::server::Server;
 use crate::shared::clients::Clients;
 use crate::shared::gate::{Closed, Gate};
@@ -251,6 +252,7 @@ fn build(
     let server: &'static Server = Box::leak(Box::new(Server {
         values,
         cluster,
+        scripts: Scripts::default(),
         slowlog: Mutex::new(SlowLog::default()),
         key_scan: KeyScan::default(),
         hot_key_session: hotkeys::Session::default(),

@@ -409,7 +409,8 @@ impl Context<'_> {
         args: &Args<'_>,
     ) -> Result<(), Failure> {
         let (store, server) = (&self.store, self.server);
-        let copes = received::copes(command, args, true);
+        // A script gets its values whole.
+        let copes = !self.extras.in_script && received::copes(command, args, true);
         let mut done = Ok(());
         for_each_needed(command, args, |key| {
             if done.is_err() {

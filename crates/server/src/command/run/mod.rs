@@ -20,8 +20,9 @@ use crate::config::Setting;
 use crate::limits::QUEUE_CLIENTS_PERCENT;
 use crate::observe::notify::Notifier;
 use crate::request::reply::Mark;
-use crate::request::{Args, Failure, ReplyMode};
+use crate::request::{Args, Failure, ReplyMode, failure};
 use crate::shared::clients::NO_COMMAND;
+use crate::shared::gate::Closed;
 
 use admit::{Admission, admit};
 use sample::sample;
@@ -93,6 +94,34 @@ pub(crate) fn run_and_look<'c>(
         sample(command, context, args, ticks, replied);
     }
     next
+}
+
+/// Runs one command of a transaction or a script, timed as it would be outside of it.
+pub(crate) fn run_inside(
+    context: &mut Context<'_>,
+    command: &'static Command,
+    args: &mut Args<'_>,
+    timer: &mut Timer,
+) {
+    if context.session.listens {
+        track::remember(context, command, args);
+    }
+    if context.server.offload.is_on()
+        && let Err(failure) = context.prepare_now(command, args)
+    {
+        return context.refuse(&failure);
+    }
+    if timer.groups(command, args.size()) {
+        timer.count(command);
+        let next = run_and_look(command, context, args);
+        debug_assert_eq!(next, Next::Done, "nothing waits in here");
+        return;
+    }
+    timer.begin_alone(command);
+    let next = run_and_look(command, context, args);
+    debug_assert_eq!(next, Next::Done, "nothing waits in here");
+    timer.end_alone(command, args, context.session);
+    context.refresh();
 }
 
 /// Decides what happens to a request about which there is something to decide.
@@ -316,6 +345,35 @@ impl Context<'_> {
             let monitors = &self.server.monitors;
             let shown = (0..args.len()).map(|at| command.shown(args, at));
             monitors.feed(self.server, &self.session.client, db, shown);
+        }
+    }
+
+    /// Shows MONITOR a script's request, and the commands that the script has called.
+    pub(crate) fn show_script(&self, args: &Args<'_>, lines: Vec<(usize, Vec<Vec<u8>>)>) {
+        let (server, db) = (self.server, self.session.db);
+        if !server.monitors.any() {
+            return;
+        }
+        let shown = args.from(0);
+        server
+            .monitors
+            .feed(server, &self.session.client, db, shown);
+        for (db, shown) in &lines {
+            server
+                .monitors
+                .feed_script(server, *db, shown.iter().map(|arg| &arg[..]));
+        }
+    }
+
+    /// The reason why no command may change data, if there is one.
+    pub(crate) fn refusal_of_writes(&self) -> Option<Failure> {
+        let gate = &self.server.gate;
+        if gate.has(Closed::SnapshotFailed) {
+            Some(failure::SNAPSHOT_FAILED)
+        } else if gate.has(Closed::LogRefuses) {
+            Some(self.server.persistence.failure())
+        } else {
+            None
         }
     }
 

@@ -107,6 +107,7 @@ fn group_name(group: Group) -> &'static str {
         Group::Server => "server",
         Group::Cluster => "cluster",
         Group::Transactions => "transactions",
+        Group::Scripting => "scripting",
     }
 }
 

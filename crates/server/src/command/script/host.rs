@@ -1,0 +1,178 @@
+//! The server as a script sees it: runs the commands that the script calls.
+//!
+//! A command runs in the context of the request, as a request of a transaction does. Its reply goes into the
+//! reply of the request, and from there to Lua.
+
+use keyspace::LargeValue;
+use lua::{Arguments, Called, Captured, Host, Interrupt, Large, Level};
+
+use crate::command::run::{Timer, run_inside};
+use crate::command::{Args, Command, Context, Failure, flag, table};
+use crate::request::{Apart, failure};
+
+const NO_ARGUMENTS: Failure = Failure::of("ERR Unknown Redis command called from script");
+const UNKNOWN: Failure = Failure::of("ERR Unknown Redis command called from script");
+const WRONG_ARITY: Failure =
+    Failure::of("ERR Wrong number of args calling Redis command from script");
+const NOT_FROM_SCRIPT: Failure = Failure::of("ERR This Redis command is not allowed from script");
+const READ_ONLY: Failure =
+    Failure::of("ERR Write commands are not allowed from read-only scripts.");
+const NOT_LOCAL: Failure =
+    Failure::of("ERR Script attempted to access a non local key in a cluster node");
+const IN_FILE: Failure =
+    Failure::of("ERR the value is in a file of its own, and is not read for a script");
+
+/// A large value for Lua.
+struct Bytes(LargeValue);
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Commands that a script may call.
+#[derive(Clone, Copy)]
+pub(super) struct Rules {
+    pub(super) may_write: bool,
+    /// Memory is short: until the script has changed data, it may call nothing that takes more.
+    pub(super) refuses_growth: bool,
+}
+
+/// A line for MONITOR: the database selected after a command, and its arguments as they are shown.
+pub(crate) type Line = (usize, Vec<Vec<u8>>);
+
+/// One run.
+pub(super) struct Run<'r, 'c> {
+    context: &'r mut Context<'c>,
+    rules: Rules,
+    timer: Timer,
+    /// It has called a command that changes data.
+    has_written: bool,
+    lines: Option<Vec<Line>>,
+}
+
+impl<'r, 'c> Run<'r, 'c> {
+    pub(super) fn new(context: &'r mut Context<'c>, rules: Rules) -> Run<'r, 'c> {
+        Run {
+            rules,
+            timer: Timer::new(context.server, context.store.stats),
+            has_written: false,
+            lines: context.server.monitors.any().then(Vec::new),
+            context,
+        }
+    }
+
+    /// Ends the run. Returns the lines for MONITOR.
+    pub(super) fn finish(mut self) -> Vec<Line> {
+        self.timer.finish_run();
+        self.lines.take().unwrap_or_default()
+    }
+
+    /// Finds the command of a call, if it may run.
+    fn admit(&self, args: &Args<'_>) -> Result<&'static Command, Failure> {
+        if args.len() == 0 {
+            return Err(NO_ARGUMENTS);
+        }
+        let command = table().find(args.get(0)).ok_or(UNKNOWN)?;
+        let command = match command.subcommands.is_empty() || args.len() == 1 {
+            true => command,
+            false => command.subcommand(args.get(1)).ok_or(UNKNOWN)?,
+        };
+        if !command.takes(args.len()) {
+            return Err(WRONG_ARITY);
+        }
+        if command.spec.has(flag::NOSCRIPT) {
+            return Err(NOT_FROM_SCRIPT);
+        }
+        let writes = command.spec.has(flag::WRITE);
+        if writes && !self.rules.may_write {
+            return Err(READ_ONLY);
+        }
+        let server = self.context.server;
+        if !self.has_written {
+            if writes && let Some(failure) = self.context.refusal_of_writes() {
+                return Err(failure);
+            }
+            if self.rules.refuses_growth && command.spec.has(flag::DENYOOM) {
+                return Err(failure::OUT_OF_MEMORY);
+            }
+        }
+        match &server.cluster {
+            Some(cluster) if !cluster.serves(command, args) => Err(NOT_LOCAL),
+            _ if self.context.may_reply(command) => Ok(command),
+            _ => Err(failure::OUT_OF_MEMORY),
+        }
+    }
+
+    fn run(&mut self, arguments: &Arguments<'_>) {
+        let keyspace = self.context.store.keyspace;
+        let mut args = Args {
+            spans: arguments.spans,
+            ..Args::of_input(arguments.input, None, keyspace)
+        };
+        let command = match self.admit(&args) {
+            Ok(command) => command,
+            Err(failure) => return self.context.refuse(&failure),
+        };
+        self.has_written |= command.spec.has(flag::WRITE);
+        run_inside(self.context, command, &mut args, &mut self.timer);
+        if let Some(lines) = &mut self.lines {
+            let shown = (0..args.len()).map(|at| command.shown(&args, at).to_vec());
+            lines.push((self.context.session.db, shown.collect()));
+        }
+    }
+}
+
+impl Host for Run<'_, '_> {
+    fn call(&mut self, arguments: &Arguments<'_>, reply: &mut Captured) -> Called {
+        let before = self.context.reply.mark();
+        self.context.reply.set_protocol(reply.protocol);
+        self.run(arguments);
+        let Captured { bytes, large, .. } = reply;
+        let mut is_in_file = false;
+        self.context
+            .reply
+            .move_since(before, bytes, |at, value| match value {
+                Apart::Memory(value) | Apart::Own(value) => large.push(Large {
+                    at,
+                    value: Box::new(Bytes(value)),
+                }),
+                Apart::File(_) => is_in_file = true,
+            });
+        if is_in_file {
+            reply.bytes.clear();
+            reply.large.clear();
+            self.context.refuse(&IN_FILE);
+            self.context
+                .reply
+                .move_since(before, &mut reply.bytes, |_, _| {});
+        }
+        Called::Replied
+    }
+
+    fn interrupt(&mut self) -> Interrupt {
+        match self.context.server.is_shutting_down() {
+            true => Interrupt::Stop,
+            false => Interrupt::Continue,
+        }
+    }
+
+    fn log(&mut self, level: Level, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        match level {
+            Level::Debug => log::trace!("script: {text}"),
+            Level::Verbose => log::debug!("script: {text}"),
+            Level::Notice => log::info!("script: {text}"),
+            Level::Warning => log::warn!("script: {text}"),
+        }
+    }
+
+    fn may_call(&mut self, arguments: &Arguments<'_>) -> Option<bool> {
+        let command = table().find(arguments.get(0))?;
+        if !command.subcommands.is_empty() && arguments.len() > 1 {
+            command.subcommand(arguments.get(1))?;
+        }
+        Some(true)
+    }
+}

@@ -1,0 +1,169 @@
+//! Scripts by the SHA-1 of their texts.
+//!
+//! Invariants:
+//! 1. A script that SCRIPT LOAD has brought stays until SCRIPT FLUSH. Of those that EVAL has brought the last
+//!    [`SCRIPTS_OF_EVAL`] stay.
+//! 2. A worker whose functions were compiled in an earlier generation has none: SCRIPT FLUSH begins a new one.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use parking_lot::RwLock;
+use sha1_smol::Sha1;
+
+use super::Flags;
+use crate::limits::SCRIPTS_OF_EVAL;
+
+/// The SHA-1 of a text.
+pub(crate) type Sha = [u8; 20];
+
+/// A text, and what follows from it.
+pub(crate) struct Script {
+    pub(crate) sha: Sha,
+    /// The SHA-1 in hexadecimal digits.
+    pub(crate) name: String,
+    pub(crate) text: Box<[u8]>,
+    pub(crate) flags: Flags,
+}
+
+impl Script {
+    /// The name of a text.
+    pub(crate) fn sha_of(text: &[u8]) -> Sha {
+        Sha1::from(text).digest().bytes()
+    }
+
+    /// Reads 40 hexadecimal digits.
+    pub(crate) fn parse_sha(digits: &[u8]) -> Option<Sha> {
+        let mut sha = Sha::default();
+        if digits.len() != 2 * sha.len() {
+            return None;
+        }
+        for (byte, pair) in sha.iter_mut().zip(digits.chunks_exact(2)) {
+            let digit = |byte: u8| char::from(byte).to_digit(16);
+            *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
+        }
+        Some(sha)
+    }
+
+    /// The text after the first line, if that says how to run it; its end stays, so lines keep their numbers.
+    pub(crate) fn body(&self) -> &[u8] {
+        let end = match self.flags.is_declared {
+            true => self.text.iter().position(|&byte| byte == b'\n'),
+            false => None,
+        };
+        &self.text[end.unwrap_or(0)..]
+    }
+
+    pub(crate) fn new(sha: Sha, text: &[u8], flags: Flags) -> Script {
+        Script {
+            sha,
+            name: sha.iter().map(|byte| format!("{byte:02x}")).collect(),
+            text: text.into(),
+            flags,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Scripts {
+    kept: RwLock<Kept>,
+    generation: AtomicU64,
+}
+
+#[derive(Default)]
+struct Kept {
+    by_sha: HashMap<Sha, Arc<Script>>,
+    /// Those that EVAL has brought, the oldest first.
+    of_eval: VecDeque<Sha>,
+}
+
+impl Scripts {
+    /// The number of the generation.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(SeqCst)
+    }
+
+    pub(crate) fn get(&self, sha: &Sha) -> Option<Arc<Script>> {
+        self.kept.read().by_sha.get(sha).cloned()
+    }
+
+    /// Keeps a script that EVAL has brought.
+    pub(crate) fn keep(&self, script: Arc<Script>) {
+        let mut kept = self.kept.write();
+        let sha = script.sha;
+        if kept.by_sha.insert(sha, script).is_some() {
+            return;
+        }
+        kept.of_eval.push_back(sha);
+        if kept.of_eval.len() > SCRIPTS_OF_EVAL
+            && let Some(oldest) = kept.of_eval.pop_front()
+        {
+            kept.by_sha.remove(&oldest);
+        }
+    }
+
+    /// Keeps a script that SCRIPT LOAD has brought.
+    pub(crate) fn load(&self, script: Arc<Script>) {
+        let mut kept = self.kept.write();
+        let sha = script.sha;
+        kept.by_sha.insert(sha, script);
+        kept.of_eval.retain(|other| *other != sha);
+    }
+
+    /// Forgets all.
+    pub(crate) fn flush(&self) {
+        let old = std::mem::take(&mut *self.kept.write());
+        self.generation.fetch_add(1, SeqCst);
+        drop(old);
+    }
+
+    /// The number of scripts, and bytes of their texts.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        let kept = self.kept.read();
+        let bytes = kept.by_sha.values().map(|script| script.text.len());
+        (kept.by_sha.len(), bytes.sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(number: usize) -> Arc<Script> {
+        let text = format!("return {number}");
+        let sha = Script::sha_of(text.as_bytes());
+        Arc::new(Script::new(sha, text.as_bytes(), Flags::default()))
+    }
+
+    #[test]
+    fn names_are_the_digits_of_the_hash() {
+        let one = script(1);
+        assert_eq!(one.name, "e0e1f9fabfc9d4800c877a703b823ac0578ff8db");
+        assert_eq!(
+            Script::parse_sha(one.name.to_uppercase().as_bytes()),
+            Some(one.sha)
+        );
+        for wrong in ["", "e0", "g0e1f9fabfc9d4800c877a703b823ac0578ff8db"] {
+            assert_eq!(Script::parse_sha(wrong.as_bytes()), None);
+        }
+    }
+
+    #[test]
+    fn loaded_scripts_stay_and_those_of_eval_make_room_for_each_other() {
+        let scripts = Scripts::default();
+        scripts.keep(script(0));
+        scripts.load(script(0));
+        scripts.load(script(1));
+        for number in 2..SCRIPTS_OF_EVAL + 3 {
+            scripts.keep(script(number));
+        }
+        let has = |number| scripts.get(&script(number).sha).is_some();
+        assert!(has(0) && has(1) && !has(2) && has(3) && has(SCRIPTS_OF_EVAL + 2));
+        assert_eq!(scripts.sizes().0, SCRIPTS_OF_EVAL + 2);
+        let before = scripts.generation();
+        scripts.flush();
+        assert!(!has(0) && scripts.sizes() == (0, 0) && scripts.generation() > before);
+    }
+}
