@@ -69,6 +69,11 @@ pub(crate) fn of(spec: &Spec) -> u32 {
         .iter()
         .filter(|(bit, _)| spec.has(*bit))
         .fold(0, |all, (_, categories)| all | categories);
+    // As in Redis a script that only reads is no reading command.
+    let of_flags = match spec.group {
+        Group::Scripting => of_flags & !READ,
+        _ => of_flags,
+    };
     let speed = if spec.has(flag::FAST) { 0 } else { SLOW };
     spec.categories | of_flags | speed | of_group(spec)
 }

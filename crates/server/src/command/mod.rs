@@ -14,6 +14,7 @@ pub(crate) mod config;
 pub(crate) mod connection;
 mod cursor;
 pub(crate) mod deferred;
+mod engine;
 pub(crate) mod families;
 pub(crate) mod geo;
 pub(crate) mod hash;
@@ -45,6 +46,7 @@ pub(crate) mod track;
 pub(crate) mod transaction;
 
 pub(crate) use caller::Caller;
+pub(crate) use engine::Engine;
 pub(crate) use queue::Spares;
 pub(crate) use row::{Command, Control, Reach, Routing};
 pub(crate) use session::Session;
@@ -124,7 +126,7 @@ pub(crate) struct Extras {
     /// Messages for the connection whose transaction runs.
     pub(crate) held: Output,
     /// Lua, once a script has come.
-    pub(crate) engine: Option<Box<script::Engine>>,
+    pub(crate) engine: Option<Box<Engine>>,
     /// The running command is one of a script.
     pub(crate) in_script: bool,
     /// Values pinned for the running command.

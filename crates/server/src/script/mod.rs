@@ -1,5 +1,4 @@
-//! Texts of scripts, for all workers: kept by their SHA-1 (`registry`), and what their first line says of them
-//! (`shebang`).
+//! Texts of scripts, for all workers: `registry` keeps them by their SHA-1, `shebang` reads their first line.
 //!
 //! Not here: Lua itself (the crate `lua`), and commands (`crate::command::script`).
 

@@ -3,7 +3,8 @@
 //! Invariants:
 //! 1. A script that SCRIPT LOAD has brought stays until SCRIPT FLUSH. Of those that EVAL has brought the last
 //!    [`SCRIPTS_OF_EVAL`] stay.
-//! 2. A worker whose functions were compiled in an earlier generation has none: SCRIPT FLUSH begins a new one.
+//! 2. Functions that a worker has compiled in an earlier generation are not used: SCRIPT FLUSH begins a new
+//!    generation.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::limits::SCRIPTS_OF_EVAL;
 /// The SHA-1 of a text.
 pub(crate) type Sha = [u8; 20];
 
-/// A text, and what follows from it.
+/// A text and its properties.
 pub(crate) struct Script {
     pub(crate) sha: Sha,
     /// The SHA-1 in hexadecimal digits.

@@ -4,7 +4,7 @@
 
 use crate::request::Failure;
 
-/// What a script says of itself.
+/// Properties that a script declares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
     /// It has such a line.
@@ -39,7 +39,7 @@ pub(crate) fn flags_of(text: &[u8]) -> Result<Flags, Failure> {
     if engine != b"#!lua" {
         return Err(Failure::about(
             "ERR Unexpected engine in script shebang: ",
-            engine.strip_prefix(b"#!").unwrap_or_default(),
+            engine,
             "",
         ));
     }
@@ -93,7 +93,7 @@ mod tests {
         };
         assert_eq!(
             failure("#!python\n"),
-            "ERR Unexpected engine in script shebang: python"
+            "ERR Unexpected engine in script shebang: #!python"
         );
         assert_eq!(
             failure("#!lua name=x\n"),

@@ -3,7 +3,6 @@
 /// Groups of commands that Ferrite does not have.
 pub(super) const ABSENT_FAMILIES: &[(&str, &str)] = &[
     ("stream", "there are no streams yet"),
-    ("scripting", "there are no scripts and functions yet"),
     ("module", "there are no modules"),
 ];
 
@@ -42,14 +41,19 @@ pub(super) const REASONS: &[(&[&str], &str)] = &[
     ),
     (
         &["flag client|*", "flag select allow_busy"],
-        "there are no scripts that keep the server busy; CLIENT REPLY works in a transaction as in Redis",
+        "there is no BUSY state yet; CLIENT REPLY works in a transaction as in Redis",
     ),
     (
         &["flag multi no_multi", "flag watch no_multi"],
         "in a transaction MULTI and WATCH have errors of their own, as in Redis",
     ),
     (
-        &["flag cluster|*", "flag memory|*", "flag wait blocking"],
+        &[
+            "flag cluster|*",
+            "flag memory|*",
+            "flag script|*",
+            "flag wait blocking",
+        ],
         "as in Redis 7.0",
     ),
     (
@@ -80,8 +84,12 @@ pub(super) const REASONS: &[(&[&str], &str)] = &[
         "no memory of a client that has ended is used",
     ),
     (
-        &["DEBUG SCRIPT", "INFO engine*"],
-        "there are no scripts yet",
+        &["command function", "command fcall", "command fcall_ro"],
+        "there are no functions yet",
+    ),
+    (
+        &["DEBUG SCRIPT", "INFO engine*", "argument script|debug*"],
+        "there is one engine for scripts, and no debugger",
     ),
     (
         &["DEBUG FORCE-TLS-WRITE-ERROR", "INFO tls_*"],

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lua::{Arguments, Call, Ended};
 
 use super::host::{Rules, Run};
-use crate::command::{Args, Context, Failure, Handled, Next};
+use crate::command::{Args, Context, Engine, Failure, Handled, Next};
 use crate::script::{Script, flags_of};
 use crate::shared::memory::Room;
 
@@ -150,7 +150,7 @@ fn run(
 
 fn run_in(
     context: &mut Context<'_>,
-    engine: &mut super::Engine,
+    engine: &mut Engine,
     args: &Args<'_>,
     keys: usize,
     script: &Script,

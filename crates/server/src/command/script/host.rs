@@ -86,7 +86,7 @@ impl<'r, 'c> Run<'r, 'c> {
             return Err(NOT_FROM_SCRIPT);
         }
         let writes = command.spec.has(flag::WRITE);
-        if writes && !self.rules.may_write {
+        if (writes || command.spec.has(flag::MAY_REPLICATE)) && !self.rules.may_write {
             return Err(READ_ONLY);
         }
         let server = self.context.server;

@@ -1,20 +1,17 @@
 //! Scripts: EVAL and its relatives, and SCRIPT.
 //!
 //! Here is the table. `eval` finds the script and excludes others from the data for the time of its run,
-//! `host` runs the commands that it calls, `engine` is Lua of one worker, `manage` has the subcommands of
-//! SCRIPT.
+//! `host` runs the commands that it calls, `manage` has the subcommands of SCRIPT. Lua of one worker is
+//! [`crate::command::engine`].
 //!
 //! A script runs while no other worker is inside a turn, and its changes are one batch of the log.
 
-mod engine;
 mod eval;
 mod host;
 mod manage;
 
 use super::spec::{Begin, Find, NO_VALUES};
 use super::{Arg, ArgKind, Group, KeySpec, Makes, Reach, Spec, access, category, flag::*};
-
-pub(crate) use engine::Engine;
 
 /// The keys that follow their number.
 const fn keys(access: u16, notes: &'static str) -> KeySpec {
@@ -213,6 +210,7 @@ const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "show",
         arity: 3,
+        flags: NOSCRIPT | STALE | NO_DATA,
         since: "8.0.0",
         summary: "Returns the text of a script that the server knows (Valkey)",
         args: &[Arg::of("sha1", ArgKind::String)],

@@ -89,16 +89,17 @@ pub(super) fn memory(report: &mut Report, view: &Overview<'_>) {
     report.bytes("total_system_memory", sys::process::total_memory_bytes());
     report.zeroes(&["used_memory_lua", "used_memory_vm_eval"]);
     report.field("used_memory_lua_human", human_bytes(0));
+    let (scripts, script_bytes) = view.server.scripts.sizes();
+    report.field("used_memory_scripts_eval", script_bytes);
+    report.field("number_of_cached_scripts", scripts);
     report.zeroes(&[
-        "used_memory_scripts_eval",
-        "number_of_cached_scripts",
         "number_of_functions",
         "number_of_libraries",
         "used_memory_vm_functions",
     ]);
     report.bytes("used_memory_vm_total", 0);
     report.zeroes(&["used_memory_functions"]);
-    report.bytes("used_memory_scripts", 0);
+    report.bytes("used_memory_scripts", script_bytes as u64);
     report.bytes("maxmemory", settings.int(Setting::MaxMemory) as u64);
     report.field(
         "maxmemory_policy",

@@ -167,11 +167,12 @@ pub(super) static GROUPS: &[Group] = &[
         ],
     },
     Group {
-        reason: "there are no scripts",
-        rows: &[
-            number("busy-reply-threshold", "5000").also("lua-time-limit"),
-            flag("lua-enable-deprecated-api", "no").newer(),
-        ],
+        reason: "scripts are not interrupted yet: one without end lasts until the server ends",
+        rows: &[number("busy-reply-threshold", "5000").also("lua-time-limit")],
+    },
+    Group {
+        reason: "functions that redis-server has removed from scripts are not here either",
+        rows: &[flag("lua-enable-deprecated-api", "no").newer()],
     },
     Group {
         reason: "it tunes how redis-server stores a type; every type here has one form",

@@ -42,7 +42,7 @@ impl Engine {
     ///
     /// # Errors
     /// The message of Lua, if the text is no script.
-    pub(super) fn function(
+    pub(crate) fn function(
         &mut self,
         server: &Server,
         script: &Script,
@@ -65,7 +65,7 @@ impl Engine {
     }
 
     /// After a run: a state that has met its limit makes room for a new one.
-    pub(super) fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         if self.state.as_mut().is_some_and(|state| !state.rest()) {
             self.clear();
         }
