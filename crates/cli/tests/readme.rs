@@ -321,5 +321,5 @@ fn what_libraries_lack_is_not_there() {
         );
         count += 1;
     }
-    assert!(count > 5, "{count} rows");
+    assert!(count > 0, "{count} rows");
 }

@@ -16,7 +16,7 @@ use keyspace::{INLINE_VALUE_MAX, LargeValue};
 
 use crate::command::queue::Transaction;
 use crate::command::session::Session;
-use crate::command::{Caller, Command, Context, Control, Handled, Next, flag, table};
+use crate::command::{Caller, Command, Context, Control, Group, Handled, Next, flag, table};
 use crate::config::Setting;
 use crate::limits::{
     JOURNAL_REQUEST_BYTES, JOURNAL_VALUE_BYTES, REPLAY_REPORT_MS, TAKEOVER_BYTES, TAKEOVER_COMMANDS,
@@ -389,6 +389,9 @@ fn check(command: Option<&'static Command>, args: &Args<'_>) -> Result<&'static 
         command.control,
         Control::Multi | Control::Exec | Control::Select
     );
+    if command.spec.group == Group::Scripting {
+        return Err("scripts of an append-only file are not run yet".into());
+    }
     if !writes && !is_control {
         return Err("no such command is in an append-only file, because it changes no data".into());
     }

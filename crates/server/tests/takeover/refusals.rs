@@ -38,9 +38,9 @@ fn what_cannot_be_taken_over_is_named() {
         ),
         (
             "",
-            "EVAL script 0",
+            "FCALL script 0",
             "",
-            format!("EVAL, key \"script\": {unknown}"),
+            format!("FCALL, key \"script\": {unknown}"),
         ),
         (
             "",

@@ -98,6 +98,11 @@ impl<'r, 'c> Run<'r, 'c> {
                 return Err(failure::OUT_OF_MEMORY);
             }
         }
+        // Nothing is evicted during the run, so it ends at the limit, after a change, too.
+        let grows = command.spec.has(flag::DENYOOM);
+        if grows && server.memory.is_near_with(args.size()) && args.size() > server.room_now() {
+            return Err(failure::OUT_OF_MEMORY);
+        }
         match &server.cluster {
             Some(cluster) if !cluster.serves(command, args) => Err(NOT_LOCAL),
             _ if self.context.may_reply(command) => Ok(command),
@@ -152,7 +157,8 @@ impl Host for Run<'_, '_> {
     }
 
     fn interrupt(&mut self) -> Interrupt {
-        match self.context.server.is_shutting_down() {
+        let server = self.context.server;
+        match server.is_ending() || server.is_shutting_down() {
             true => Interrupt::Stop,
             false => Interrupt::Continue,
         }
