@@ -104,6 +104,12 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// Begins a turn unless an exclusive task runs. Returns whether it has begun.
+    pub fn try_enter(&mut self) -> bool {
+        assert!(!self.is_inside(), "turns do not nest");
+        self.turns.barrier.try_enter(self.slot)
+    }
+
     /// Ends a turn. No reference taken inside it may be used afterwards.
     #[inline]
     pub fn leave(&mut self) {

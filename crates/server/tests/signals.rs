@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use rustix::process::Signal;
-use support::{Server, Target, Value, eventually};
+use support::{Server, Target, Value, encode_request, eventually};
 
 const LOGGED: Target = Target::Logged { threads: 2 };
 const OPTIONS: [&str; 4] = ["--logfile", "server.log", "--pidfile", "server.pid"];
@@ -187,4 +187,26 @@ fn what_a_killed_server_did_not_finish_is_removed_at_the_start() {
         });
         assert_eq!(drafts(&server), [""; 0]);
     }
+}
+
+/// No worker gets on while a script runs, and the signal is heard all the same.
+#[test]
+fn a_script_without_end_ends_with_the_server() {
+    let mut server = Server::start(LOGGED, &OPTIONS);
+    let (mut client, log) = (server.client(), server.dir().join("server.log"));
+    assert_eq!(client.ask("SET a 1"), Value::Simple(b"OK".into()));
+    let script = "while true do redis.call('get', 'a') end";
+    let words = ["EVAL", script, "0"].map(|word| word.as_bytes().to_vec());
+    client
+        .send_bytes(&encode_request(&words))
+        .expect("the server reads");
+    // Long enough for a round of the control thread, which must not wait for the script.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    server.signal(Signal::TERM);
+    assert!(
+        server
+            .wait_for_exit()
+            .is_some_and(|status| status.success())
+    );
+    assert!(text(&log).contains("ready to exit"));
 }

@@ -257,7 +257,10 @@ impl Control {
         if self.server.is_ending() {
             return;
         }
-        self.turn.enter();
+        // A script may keep others out for long, and signals are to be heard meanwhile.
+        if !self.turn.try_enter() {
+            return;
+        }
         let is_first = std::mem::take(&mut self.is_first_round);
         if is_first {
             self.note_startup_memory();

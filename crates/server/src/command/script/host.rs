@@ -158,7 +158,8 @@ impl Host for Run<'_, '_> {
 
     fn interrupt(&mut self) -> Interrupt {
         let server = self.context.server;
-        match server.is_ending() || server.is_shutting_down() {
+        // Changes of a script are there whole or not at all, so one that has made some goes on.
+        match !self.has_written && (server.is_ending() || server.is_shutting_down()) {
             true => Interrupt::Stop,
             false => Interrupt::Continue,
         }
