@@ -54,6 +54,8 @@ fn run(state: &mut State, text: &[u8]) -> (Option<Ended>, Vec<u8>) {
         keys: Arguments::new(&[], &[]),
         argv: Arguments::new(&[], &[]),
         protocol: Protocol::Resp3,
+        reply_most: 512 << 20,
+memory_most: usize::MAX,
     };
     let ended = state.run(&mut host, &function, call, &mut reply);
     state.forget(function);

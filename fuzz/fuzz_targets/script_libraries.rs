@@ -66,6 +66,8 @@ fuzz_target!(|data: &[u8]| {
         keys: Arguments::new(&[], &[]),
         argv: Arguments::new(data, &spans),
         protocol: Protocol::Resp2,
+        reply_most: 512 << 20,
+memory_most: usize::MAX,
     };
     let mut reply = Vec::new();
     let ended = state.run(&mut Mirror(0), &function, call, &mut reply);

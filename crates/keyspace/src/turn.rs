@@ -23,6 +23,7 @@ mod barrier;
 mod holding;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -104,10 +105,15 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Begins a turn unless an exclusive task runs. Returns whether it has begun.
-    pub fn try_enter(&mut self) -> bool {
+    /// Begins a turn unless an exclusive task runs for as long as this. Returns whether it has begun.
+    pub fn enter_within(&mut self, patience: Duration) -> bool {
         assert!(!self.is_inside(), "turns do not nest");
-        self.turns.barrier.try_enter(self.slot)
+        while !self.turns.barrier.try_enter(self.slot) {
+            if !self.turns.opens_within(patience) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Ends a turn. No reference taken inside it may be used afterwards.
@@ -246,6 +252,15 @@ impl Turns {
         while self.barrier.is_closed() {
             self.opened.wait(&mut gate);
         }
+    }
+
+    /// Waits until the barrier opens, at most so long. Returns whether it has.
+    fn opens_within(&self, patience: Duration) -> bool {
+        let mut gate = self.gate.lock();
+        if self.barrier.is_closed() {
+            return !self.opened.wait_for(&mut gate, patience).timed_out();
+        }
+        true
     }
 }
 

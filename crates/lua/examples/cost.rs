@@ -98,6 +98,8 @@ fn main() {
                     keys: Arguments::new(input, &keys),
                     argv: Arguments::new(input, &argv),
                     protocol: Protocol::Resp2,
+                    reply_most: 512 << 20,
+                    memory_most: usize::MAX,
                 };
                 let ended = state.run(&mut host, &function, call, &mut reply);
                 assert_eq!(ended, Ended::Done, "{}", String::from_utf8_lossy(&reply));

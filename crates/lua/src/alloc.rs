@@ -48,6 +48,8 @@ pub(crate) struct Memory {
     taken: Cell<usize>,
     live: Cell<usize>,
     limit: usize,
+    /// The limit during a run.
+    run_limit: Cell<usize>,
     is_short: Cell<bool>,
     until_look: Cell<usize>,
     running: Cell<*mut lua_State>,
@@ -64,6 +66,7 @@ impl Memory {
             taken: Cell::new(0),
             live: Cell::new(0),
             limit,
+            run_limit: Cell::new(limit),
             is_short: Cell::new(false),
             until_look: Cell::new(LOOK_EVERY),
             running: Cell::new(ptr::null_mut()),
@@ -83,6 +86,17 @@ impl Memory {
 
     pub(crate) fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// Lets a run take so many bytes, within the limit.
+    pub(crate) fn begin_run(&self, most: usize) {
+        let most = self.taken.get().saturating_add(most);
+        self.run_limit.set(most.min(self.limit));
+    }
+
+    /// Sets the limit of a run back to that of the state.
+    pub(crate) fn end_run(&self) {
+        self.run_limit.set(self.limit);
     }
 
     /// Whether a block was refused since the state began.
@@ -107,7 +121,7 @@ impl Memory {
 
     /// Whether so many bytes more are within the limit.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
-        bytes <= self.limit.saturating_sub(self.taken.get())
+        bytes <= self.run_limit.get().saturating_sub(self.taken.get())
     }
 
     /// Counts the changed capacity of a buffer of the state.

@@ -107,6 +107,8 @@ pub(crate) struct Machine {
     pub(crate) proxies: Cell<[usize; PROXIES]>,
     pub(crate) random: Cell<u64>,
     pub(crate) protocol: Cell<Protocol>,
+    /// The reply of a run ends before this byte of its buffer.
+    pub(crate) reply_end: Cell<usize>,
     pub(crate) json: Cell<JsonOptions>,
     /// Memory in use after the last collection that the hook has made.
     pub(crate) collected_at: Cell<usize>,
@@ -135,6 +137,7 @@ impl Machine {
             proxies: Cell::new([0; PROXIES]),
             random: Cell::new(0),
             protocol: Cell::new(Protocol::Resp2),
+            reply_end: Cell::new(0),
             json: Cell::new(JsonOptions::INITIAL),
             collected_at: Cell::new(0),
             open_tables: RefCell::default(),

@@ -9,7 +9,7 @@
 //! | all else | null |
 //!
 //! A table can contain itself, and so can a reply: neither the depth nor the size has a bound by itself. The
-//! walk has a stack of its own, asks the host, and stops at [`REPLY_MAX`].
+//! walk has a stack of its own, asks the host, and stops at the length that the caller allows.
 
 use std::os::raw::c_int;
 
@@ -20,9 +20,6 @@ use crate::machine::{Machine, Open};
 use crate::raise::Raise;
 use crate::stack::{Lua, truncated};
 use crate::stop;
-
-/// The longest reply, bytes.
-pub(crate) const REPLY_MAX: usize = 512 << 20;
 
 /// The names of the fields that give a table a type. They are upvalues of the function that calls
 /// [`write`], from [`FIRST_NAME`] on: no string is looked up for each table.
@@ -56,7 +53,7 @@ pub(crate) fn write(
     loop {
         write_top(lua, machine, &mut writer, script)?;
         stop::step(lua)?;
-        if writer.out.len() > REPLY_MAX {
+        if writer.out.len() > machine.reply_end.get() {
             return Err(Raise::Memory);
         }
         // The next value of the innermost table that has one.
@@ -117,7 +114,7 @@ fn write_top(
     match lua.kind(-1) {
         ffi::LUA_TSTRING => {
             let bytes = lua.bytes(-1).unwrap_or_default();
-            if bytes.len() > REPLY_MAX - writer.out.len().min(REPLY_MAX) {
+            if bytes.len() > machine.reply_end.get().saturating_sub(writer.out.len()) {
                 return Err(Raise::Memory);
             }
             writer.bulk(bytes);

@@ -237,12 +237,15 @@ impl State {
                 NonNull::from(host),
             )
         });
+        machine.reply_end.set(from.saturating_add(call.reply_most));
+        machine.memory.begin_run(call.memory_most);
         machine.memory.set_running(self.raw);
         let lua = self.lua();
         lua.copy(RUNNER);
         lua.push_light((&raw mut task).cast());
         let status = lua.protected_call(1, 0, HANDLER);
         machine.memory.set_running(std::ptr::null_mut());
+        machine.memory.end_run();
         machine.end();
         let ended = if machine.is_stopping() {
             reply.truncate(from);
@@ -316,6 +319,10 @@ pub struct Call<'c> {
     pub argv: Arguments<'c>,
     /// The version of the protocol of the reply.
     pub protocol: Protocol,
+    /// Bytes of the longest reply. A longer one is the error that there is not enough memory.
+    pub reply_most: usize,
+    /// Bytes that the run may take from the process, within the limit of the state.
+    pub memory_most: usize,
 }
 
 impl Drop for State {

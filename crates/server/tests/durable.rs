@@ -45,9 +45,12 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
     let (one, two, three) = (key(random), key(random), key(random));
     let number = random.u32(..1000);
     let db = random.u32(..4);
-    let words = match random.u32(..54) {
+    let words = match random.u32(..55) {
         0 => format!("SELECT {db}"),
         1 | 2 => format!("SET {one} {number}"),
+        54 => format!(
+            "EVAL redis.call('set',KEYS[1],{number})redis.call('rename',KEYS[1],KEYS[2]) 2 {one} {two}"
+        ),
         3 => format!("SET {one} {number} EX 10000"),
         4 => format!("SET {one} text{number} KEEPTTL"),
         5 => format!("APPEND {one} {number}"),

@@ -157,6 +157,8 @@ pub(crate) fn run(
         keys: keys.arguments(),
         argv: argv.arguments(),
         protocol,
+        reply_most: 512 << 20,
+        memory_most: usize::MAX,
     };
     let mut reply = Vec::new();
     let ended = state.run(host, function, call, &mut reply);

@@ -115,6 +115,15 @@ impl Table {
         }
     }
 
+    /// Finds the command of a request, or its subcommand: by its name, and the argument after it.
+    pub(crate) fn find_with(&self, name: &[u8], next: Option<&[u8]>) -> Option<&Command> {
+        let command = self.find(name)?;
+        match next {
+            Some(next) if !command.subcommands.is_empty() => command.subcommand(next),
+            _ => Some(command),
+        }
+    }
+
     /// All commands, in table order.
     pub(crate) fn commands(&self) -> &[Command] {
         &self.commands

@@ -102,3 +102,9 @@ pub(crate) const FUNCTIONS_OF_SCRIPTS: usize = 2000;
 pub(crate) const SCRIPT_MEMORY_SHARE: usize = 8;
 pub(crate) const SCRIPT_MEMORY_LEAST: usize = 16 << 20;
 pub(crate) const SCRIPT_MEMORY_MOST: usize = 256 << 20;
+
+/// Bytes that Lua may take for one run though memory is short.
+pub(crate) const SCRIPT_RUN_LEAST: usize = 1 << 20;
+
+/// Bytes of the longest reply of a script.
+pub(crate) const SCRIPT_REPLY_MOST: usize = 512 << 20;

@@ -123,3 +123,7 @@ pub(crate) const ADDRESSES_BASE: u64 = 2 << 30;
 pub(crate) const ADDRESSES_PER_WORKER: u64 = 128 << 20;
 pub(crate) const ADDRESSES_LEAST: u64 = 64 << 20;
 pub(crate) const ADDRESSES_FOR_DATA: (u64, u64) = (5, 4);
+
+/// How long a round of housekeeping waits for a script that keeps others out; after that the round is left
+/// out.
+pub(crate) const CRON_PATIENCE: std::time::Duration = std::time::Duration::from_millis(100);

@@ -16,7 +16,7 @@ use sys::socket::{Listener, Socket};
 use crate::command::cluster::reload_and_tell;
 use crate::config::Setting;
 use crate::config::logging;
-use crate::limits::{ACCEPT_BURST, CRON_MS};
+use crate::limits::{ACCEPT_BURST, CRON_MS, CRON_PATIENCE};
 use crate::runtime::service::ServiceManager;
 use crate::runtime::shutdown;
 use crate::server::Server;
@@ -258,7 +258,7 @@ impl Control {
             return;
         }
         // A script may keep others out for long, and signals are to be heard meanwhile.
-        if !self.turn.try_enter() {
+        if !self.turn.enter_within(CRON_PATIENCE) {
             return;
         }
         let is_first = std::mem::take(&mut self.is_first_round);

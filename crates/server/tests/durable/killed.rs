@@ -18,6 +18,9 @@ struct Account {
     pending: Option<(u32, Vec<(String, String)>)>,
 }
 
+/// A script that gives two keys one value; without blanks, as the requests here are split at those.
+const SETS_BOTH: &str = "redis.call('set',KEYS[1],ARGV[1])redis.call('set',KEYS[2],ARGV[1])";
+
 /// Changes keys of its own until the server ends.
 fn keep_changing(mut client: Client, own: usize, told: &AtomicUsize) -> Account {
     let mut random = fastrand::Rng::with_seed(own as u64);
@@ -37,7 +40,7 @@ fn keep_changing(mut client: Client, own: usize, told: &AtomicUsize) -> Account 
             told.cloned().unwrap_or_default()
         };
         let value = random.u32(..).to_string();
-        let (request, changes) = match random.u32(..8) {
+        let (request, changes) = match random.u32(..9) {
             0 => (format!("SET {one} {value}"), vec![(one, value)]),
             1 => {
                 let sum = old(&format!("n{one}")).parse::<u64>().unwrap_or(0) + 1;
@@ -50,6 +53,10 @@ fn keep_changing(mut client: Client, own: usize, told: &AtomicUsize) -> Account 
             }
             3 if one != two => (
                 format!("MSET {one} {value} {two} {value}"),
+                vec![(one, value.clone()), (two, value)],
+            ),
+            8 if one != two => (
+                format!("EVAL {SETS_BOTH} 2 {one} {two} {value}"),
                 vec![(one, value.clone()), (two, value)],
             ),
             4 => (format!("DEL {one}"), vec![(one, String::new())]),

@@ -361,6 +361,46 @@ fn places_that_are_found_have_to_fit() {
     limited.check_nearly();
 }
 
+/// The values and the table of a script, its writes, its records at the end, and its reply.
+#[test]
+fn scripts_have_to_fit() {
+    let cases = [
+        (
+            "OOM",
+            "for i = 1, 3000000 do redis.call('set', 'k' .. i, ('x'):rep(100)) end",
+        ),
+        (
+            "OOM",
+            "for i = 1, 3000000 do redis.call('rpush', 'l', ('x'):rep(100)) end",
+        ),
+        (
+            "OOM",
+            "for i = 1, 300000 do redis.call('append', 's', ('x'):rep(10000)) end",
+        ),
+        (
+            "ERR not enough memory",
+            "local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end",
+        ),
+        (
+            "ERR not enough memory",
+            "local s, t = ('x'):rep(1000000), {} for i = 1, 200 do t[i] = s end return t",
+        ),
+    ];
+    for is_full in [false, true] {
+        let mut limited = Limited::start();
+        if is_full {
+            limited.fill("HSET", "h", 400_000);
+        }
+        for (refusal, script) in cases {
+            let reply = limited.send(&request(&["EVAL", script, "0"]));
+            let is_refused =
+                matches!(&reply, Value::Error(text) if text.starts_with(refusal.as_bytes()));
+            assert!(is_refused, "{script}: {reply:?}");
+            limited.check();
+        }
+    }
+}
+
 /// A client that one request would let keep more than all clients may.
 #[test]
 fn names_that_are_kept_for_a_client_have_to_fit() {

@@ -28,6 +28,14 @@ use admit::{Admission, admit};
 use sample::sample;
 pub(crate) use timer::Timer;
 
+/// A command that a script has called, for MONITOR.
+pub(crate) struct ScriptLine {
+    /// The database that is selected after it.
+    pub(crate) db: usize,
+    /// Its arguments as others may see them.
+    pub(crate) shown: Vec<Vec<u8>>,
+}
+
 /// One request.
 pub(crate) struct Request {
     pub(crate) lane: usize,
@@ -349,7 +357,7 @@ impl Context<'_> {
     }
 
     /// Shows MONITOR a script's request, and the commands that the script has called.
-    pub(crate) fn show_script(&self, args: &Args<'_>, lines: Vec<(usize, Vec<Vec<u8>>)>) {
+    pub(crate) fn show_script(&self, args: &Args<'_>, lines: Vec<ScriptLine>) {
         let (server, db) = (self.server, self.session.db);
         if !server.monitors.any() {
             return;
@@ -358,7 +366,7 @@ impl Context<'_> {
         server
             .monitors
             .feed(server, &self.session.client, db, shown);
-        for (db, shown) in &lines {
+        for ScriptLine { db, shown } in &lines {
             server
                 .monitors
                 .feed_script(server, *db, shown.iter().map(|arg| &arg[..]));

@@ -7,6 +7,7 @@ use lua::{Arguments, Call, Ended};
 
 use super::host::{Rules, Run};
 use crate::command::{Args, Context, Engine, Failure, Handled, Next};
+use crate::limits::{SCRIPT_REPLY_MOST, SCRIPT_RUN_LEAST};
 use crate::script::{Script, flags_of};
 use crate::shared::memory::Room;
 
@@ -174,6 +175,7 @@ fn run_in(
         context.extras.foreseen.set(0);
     }
     context.extras.in_script = true;
+    let server = context.server;
     let mut reply = Vec::new();
     let mut host = Run::new(context, rules);
     let call = Call {
@@ -181,6 +183,9 @@ fn run_in(
         keys: Arguments::new(args.input, &args.spans[3..3 + keys]),
         argv: Arguments::new(args.input, &args.spans[3 + keys..]),
         protocol,
+        // The reply is copied once, into a buffer that doubles.
+        reply_most: SCRIPT_REPLY_MOST.min(server.room_now() / 4),
+        memory_most: SCRIPT_RUN_LEAST.max(server.room_now() / 2),
     };
     let ended = state.run(&mut host, function, call, &mut reply);
     let lines = host.finish();

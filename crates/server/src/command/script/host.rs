@@ -6,11 +6,11 @@
 use keyspace::LargeValue;
 use lua::{Arguments, Called, Captured, Host, Interrupt, Large, Level};
 
-use crate::command::run::{Timer, run_inside};
+use crate::command::run::{ScriptLine, Timer, run_inside};
 use crate::command::{Args, Command, Context, Failure, flag, table};
+use crate::limits::JOURNAL_REQUEST_BYTES;
 use crate::request::{Apart, failure};
 
-const NO_ARGUMENTS: Failure = Failure::of("ERR Unknown Redis command called from script");
 const UNKNOWN: Failure = Failure::of("ERR Unknown Redis command called from script");
 const WRONG_ARITY: Failure =
     Failure::of("ERR Wrong number of args calling Redis command from script");
@@ -39,9 +39,6 @@ pub(super) struct Rules {
     pub(super) refuses_growth: bool,
 }
 
-/// A line for MONITOR: the database selected after a command, and its arguments as they are shown.
-pub(crate) type Line = (usize, Vec<Vec<u8>>);
-
 /// One run.
 pub(super) struct Run<'r, 'c> {
     context: &'r mut Context<'c>,
@@ -49,7 +46,9 @@ pub(super) struct Run<'r, 'c> {
     timer: Timer,
     /// It has called a command that changes data.
     has_written: bool,
-    lines: Option<Vec<Line>>,
+    lines: Option<Vec<ScriptLine>>,
+    /// Bytes that the log gets at the end of the run.
+    owed: usize,
 }
 
 impl<'r, 'c> Run<'r, 'c> {
@@ -58,27 +57,22 @@ impl<'r, 'c> Run<'r, 'c> {
             rules,
             timer: Timer::new(context.server, context.store.stats),
             has_written: false,
+            owed: 0,
             lines: context.server.monitors.any().then(Vec::new),
             context,
         }
     }
 
     /// Ends the run. Returns the lines for MONITOR.
-    pub(super) fn finish(mut self) -> Vec<Line> {
+    pub(super) fn finish(mut self) -> Vec<ScriptLine> {
         self.timer.finish_run();
         self.lines.take().unwrap_or_default()
     }
 
     /// Finds the command of a call, if it may run.
     fn admit(&self, args: &Args<'_>) -> Result<&'static Command, Failure> {
-        if args.len() == 0 {
-            return Err(NO_ARGUMENTS);
-        }
-        let command = table().find(args.get(0)).ok_or(UNKNOWN)?;
-        let command = match command.subcommands.is_empty() || args.len() == 1 {
-            true => command,
-            false => command.subcommand(args.get(1)).ok_or(UNKNOWN)?,
-        };
+        let command = table().find_with(args.get(0), args.optional(1));
+        let command = command.ok_or(UNKNOWN)?;
         if !command.takes(args.len()) {
             return Err(WRONG_ARITY);
         }
@@ -98,15 +92,22 @@ impl<'r, 'c> Run<'r, 'c> {
                 return Err(failure::OUT_OF_MEMORY);
             }
         }
-        // Nothing is evicted during the run, so it ends at the limit, after a change, too.
+        // Nothing is evicted during the run, so it ends at the limit, after a change, too. At its end the
+        // log gets all changes at once.
+        let bytes = args.size() + self.owed;
         let grows = command.spec.has(flag::DENYOOM);
-        if grows && server.memory.is_near_with(args.size()) && args.size() > server.room_now() {
+        if grows && server.memory.is_near_with(bytes) && bytes > server.room_now() {
             return Err(failure::OUT_OF_MEMORY);
         }
-        match &server.cluster {
-            Some(cluster) if !cluster.serves(command, args) => Err(NOT_LOCAL),
-            _ if self.context.may_reply(command) => Ok(command),
-            _ => Err(failure::OUT_OF_MEMORY),
+        if let Some(cluster) = &server.cluster
+            && !cluster.serves(command, args)
+            && cluster.refusal(self.context, command, args).is_some()
+        {
+            return Err(NOT_LOCAL);
+        }
+        match self.context.may_reply(command) {
+            true => Ok(command),
+            false => Err(failure::OUT_OF_MEMORY),
         }
     }
 
@@ -120,11 +121,19 @@ impl<'r, 'c> Run<'r, 'c> {
             Ok(command) => command,
             Err(failure) => return self.context.refuse(&failure),
         };
-        self.has_written |= command.spec.has(flag::WRITE);
+        if command.spec.has(flag::WRITE) {
+            self.has_written = true;
+            if self.context.store.journal.is_some() {
+                self.owed += args.size() + JOURNAL_REQUEST_BYTES as usize;
+            }
+        }
         run_inside(self.context, command, &mut args, &mut self.timer);
         if let Some(lines) = &mut self.lines {
             let shown = (0..args.len()).map(|at| command.shown(&args, at).to_vec());
-            lines.push((self.context.session.db, shown.collect()));
+            lines.push(ScriptLine {
+                db: self.context.session.db,
+                shown: shown.collect(),
+            });
         }
     }
 }
@@ -176,10 +185,7 @@ impl Host for Run<'_, '_> {
     }
 
     fn may_call(&mut self, arguments: &Arguments<'_>) -> Option<bool> {
-        let command = table().find(arguments.get(0))?;
-        if !command.subcommands.is_empty() && arguments.len() > 1 {
-            command.subcommand(arguments.get(1))?;
-        }
-        Some(true)
+        let next = (arguments.len() > 1).then(|| arguments.get(1));
+        table().find_with(arguments.get(0), next).map(|_| true)
     }
 }

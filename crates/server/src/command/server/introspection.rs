@@ -243,7 +243,7 @@ fn get_keys_and_flags(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 /// The keys of a whole command; the ways in which it can be none are told apart.
 fn keys_of(asked: &[&[u8]]) -> Result<Vec<FoundKey>, Failure> {
     let command = match asked {
-        [name, rest @ ..] => lookup(name, rest.first().copied()),
+        [name, rest @ ..] => table().find_with(name, rest.first().copied()),
         [] => None,
     };
     let command = command.ok_or(Failure::of("ERR Invalid command specified"))?;
@@ -257,15 +257,6 @@ fn keys_of(asked: &[&[u8]]) -> Result<Vec<FoundKey>, Failure> {
     }
     key_finder::find(command.spec, asked)
         .ok_or(Failure::of("ERR Invalid arguments specified for command"))
-}
-
-/// The command of a name; of a container, the subcommand of the word behind it.
-fn lookup(name: &[u8], next: Option<&[u8]>) -> Option<&'static Command> {
-    let command = table().find(name)?;
-    match next {
-        Some(next) if !command.subcommands.is_empty() => command.subcommand(next),
-        _ => Some(command),
-    }
 }
 
 /// Finds a command, or a subcommand named as `container|subcommand`.

@@ -7,8 +7,13 @@ use crate::torture::script::Request;
 use crate::torture::values::{Key, Span};
 
 pub(super) fn del(call: &mut Call<'_>) -> Expect {
+    remove_all(call, call.args)
+}
+
+/// Removes keys. Returns the expected number.
+pub(super) fn remove_all(call: &mut Call<'_>, names: &[Vec<u8>]) -> Expect {
     let (mut certain, mut possible) = (0, 0);
-    for name in call.args {
+    for name in names {
         if call.get(name).is_some() {
             possible += 1;
             certain += i64::from(call.is_sure(name));

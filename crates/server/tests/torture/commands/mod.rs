@@ -45,6 +45,7 @@ pub(crate) mod payload;
 mod reads;
 pub(crate) mod scans;
 pub(crate) mod scores;
+mod scripts;
 pub(crate) mod sets;
 mod sorting;
 mod strings;
@@ -119,6 +120,7 @@ pub(crate) const COMMANDS: &[Row] = &[
         "{v} {text} IFEQ {tail}", "{n} {int}", "{b} {big}", "{x} {text} PX {short}", "{x} {text} PX {short}", "{x} {text}",
         "{h} {tail}"],
         strings::set),
+    keys("eval", 40, scripts::SHAPES, scripts::eval),
     keys("setnx", 8, &["{v} {text}"], strings::setnx),
     keys("setex", 8, &["{v} {secs} {text}"], strings::setex),
     keys("psetex", 8, &["{x} {short} {text}", "{v} {secs} {text}"], strings::psetex),
