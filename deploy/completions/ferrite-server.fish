@@ -19,6 +19,7 @@ complete -c ferrite-server -l client-output-buffer-limit -d 'How many bytes of r
 complete -c ferrite-server -l client-query-buffer-limit -d 'How many bytes of an unfinished request are kept before its client is disconnected' -r -f
 complete -c ferrite-server -l tracking-table-max-keys -d 'How many keys are remembered for clients that keep copies of them (CLIENT TRACKING): beyond it, clients are told to drop some; 0 is no limit' -r -f
 complete -c ferrite-server -l proto-max-bulk-len -d 'The longest argument of a request and the longest value of a key, in bytes' -r -f
+complete -c ferrite-server -l busy-reply-threshold -d 'Milliseconds after which requests that wait for a script are answered BUSY' -r -f
 complete -c ferrite-server -s w -l threads -d 'The worker threads that serve clients; 0 takes one for each CPU that the process may use' -r -f
 complete -c ferrite-server -l io -d 'How workers wait for the network; auto takes what measured best' -r -f -a "auto\t''
 epoll\t''

@@ -30,6 +30,9 @@ use parking_lot::{Condvar, Mutex};
 use barrier::Barrier;
 use holding::Holding;
 
+/// The time that a wait to be alone last gives the others.
+const LAST_PAUSE: Duration = Duration::from_micros(100);
+
 /// The turn counters of all workers.
 pub struct Turns {
     /// Closed while an exclusive task runs or waits to run.
@@ -40,6 +43,8 @@ pub struct Turns {
     opened: Condvar,
     /// Workers in the middle of a turn that was interrupted: by a wait to be alone, or for something else.
     interrupted: AtomicUsize,
+    /// Those of them that wait to be alone after all others.
+    last: AtomicUsize,
 }
 
 /// One worker's right to enter; not shared between threads. Dropping it ends its turn and makes room for
@@ -68,6 +73,7 @@ impl Turns {
             gate: Mutex::new(()),
             opened: Condvar::new(),
             interrupted: AtomicUsize::new(0),
+            last: AtomicUsize::new(0),
         }
     }
 
@@ -105,7 +111,15 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// Begins a turn unless an exclusive task runs. Returns whether it has begun.
+    #[inline]
+    pub fn try_enter(&mut self) -> bool {
+        assert!(!self.is_inside(), "turns do not nest");
+        self.turns.barrier.try_enter(self.slot)
+    }
+
     /// Begins a turn unless an exclusive task runs for as long as this. Returns whether it has begun.
+    #[cold]
     pub fn enter_within(&mut self, patience: Duration) -> bool {
         assert!(!self.is_inside(), "turns do not nest");
         while !self.turns.barrier.try_enter(self.slot) {
@@ -184,6 +198,26 @@ impl<'a> Turn<'a> {
         let _interrupted = Interrupted::new(self.turns);
         self.leave();
         let alone = self.turns.exclusive();
+        self.step_in();
+        self.alone = Some(alone);
+    }
+
+    /// As [`Turn::begin_alone`], after all others that are interrupted now: for a task that lasts.
+    pub fn begin_alone_last(&mut self) {
+        assert!(self.is_inside(), "being alone begins inside a turn");
+        let turns = self.turns;
+        let _interrupted = Interrupted::new(turns);
+        turns.last.fetch_add(1, Ordering::SeqCst);
+        self.leave();
+        let alone = loop {
+            let alone = turns.exclusive();
+            if turns.interrupted.load(Ordering::SeqCst) == turns.last.load(Ordering::SeqCst) {
+                break alone;
+            }
+            drop(alone);
+            std::thread::sleep(LAST_PAUSE);
+        };
+        turns.last.fetch_sub(1, Ordering::SeqCst);
         self.step_in();
         self.alone = Some(alone);
     }
@@ -314,6 +348,32 @@ mod tests {
         worker.end_alone();
         worker.leave();
         assert!(turns.exclusive_between_turns().is_some());
+    }
+
+    #[test]
+    fn alone_last_comes_after_those_that_are_interrupted() {
+        let turns = Turns::new(2);
+        let order = Mutex::new(Vec::new());
+        let mut first = turns.register();
+        first.enter();
+        std::thread::scope(|scope| {
+            first.pause(|| {
+                scope.spawn(|| {
+                    let mut last = turns.register();
+                    last.enter();
+                    last.begin_alone_last();
+                    order.lock().push("last");
+                    last.end_alone();
+                    last.leave();
+                });
+                while turns.last.load(Ordering::SeqCst) == 0 {
+                    std::thread::yield_now();
+                }
+                order.lock().push("first");
+            });
+            first.leave();
+        });
+        assert_eq!(*order.lock(), ["first", "last"]);
     }
 
     #[test]

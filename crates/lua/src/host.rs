@@ -17,6 +17,11 @@ pub trait Host {
     /// A line of `redis.log`.
     fn log(&mut self, level: Level, text: &[u8]);
 
+    /// An error is a part of the result. `is_counted`: it is that of a command that [`Host::call`] has run.
+    fn replied_error(&mut self, text: &[u8], is_counted: bool) {
+        let _ = (text, is_counted);
+    }
+
     /// Whether the user may run a command (`redis.acl_check_cmd`). `None`: there is no such command.
     fn may_call(&mut self, arguments: &Arguments<'_>) -> Option<bool> {
         let _ = arguments;

@@ -97,6 +97,8 @@ pub(crate) struct Machine {
     pub(crate) memory: Memory,
     host: Cell<Option<NonNull<dyn Host>>>,
     stopping: Cell<bool>,
+    /// The line at which the run was stopped.
+    pub(crate) stopped_at: Cell<i32>,
     /// Bytes that `gsub`, `rep`, `concat` and others gather; a stack.
     scratch: UnsafeCell<Vec<u8>>,
     pub(crate) command: UnsafeCell<Command>,
@@ -130,6 +132,7 @@ impl Machine {
             memory: Memory::new(limit, hook),
             host: Cell::new(None),
             stopping: Cell::new(false),
+            stopped_at: Cell::new(0),
             scratch: UnsafeCell::default(),
             command: UnsafeCell::default(),
             key_addresses: RefCell::default(),
@@ -149,6 +152,7 @@ impl Machine {
     pub(crate) fn begin(&self, host: NonNull<dyn Host>) {
         self.host.set(Some(host));
         self.stopping.set(false);
+        self.stopped_at.set(0);
         self.random.set(FIRST_RANDOM);
         self.protocol.set(Protocol::Resp2);
         self.json.set(JsonOptions::INITIAL);

@@ -23,7 +23,7 @@ use crate::stop;
 
 /// The names of the fields that give a table a type. They are upvalues of the function that calls
 /// [`write`], from [`FIRST_NAME`] on: no string is looked up for each table.
-pub(crate) const NAMES: [&[u8]; 9] = [
+pub(crate) const NAMES: [&[u8]; 10] = [
     b"err",
     b"ok",
     b"double",
@@ -33,6 +33,7 @@ pub(crate) const NAMES: [&[u8]; 9] = [
     b"verbatim_string",
     b"string",
     b"format",
+    b"ignore_error_stats_update",
 ];
 /// The number of the first upvalue with a name.
 pub(crate) const FIRST_NAME: c_int = 4;
@@ -150,8 +151,13 @@ fn write_table(lua: Lua<'_>, machine: &Machine, writer: &mut Writer<'_>) -> Resu
         return Ok(());
     }
     if has_field(lua, 0, ffi::LUA_TSTRING) {
-        put_line(writer, b'-', text(lua));
-        lua.pop(2);
+        let error = text(lua);
+        put_line(writer, b'-', error);
+        lua.copy(ffi::lua_upvalueindex(FIRST_NAME + 9));
+        lua.raw_get(-3);
+        let is_counted = lua.truth(-1);
+        machine.with_host(|host| host.replied_error(error, is_counted));
+        lua.pop(3);
     } else if has_field(lua, 1, ffi::LUA_TSTRING) {
         put_line(writer, b'+', text(lua));
         lua.pop(2);

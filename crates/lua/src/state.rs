@@ -270,6 +270,12 @@ impl State {
         ended
     }
 
+    /// The line at which the last run was stopped; 0 if it was in no line.
+    #[must_use]
+    pub fn stopped_at(&self) -> i32 {
+        self.machine().stopped_at.get()
+    }
+
     /// Memory of the state.
     pub fn memory(&self) -> MemoryUse {
         let memory = &self.machine().memory;
@@ -448,13 +454,16 @@ fn keep_keys(lua: Lua<'_>, machine: &Machine, count: usize) {
 /// the error was raised.
 fn handle(lua: Lua<'_>) -> Returned {
     let machine = lua.machine();
-    if machine.is_stopping() {
-        return Ok(1);
-    }
     let place = match lua.place(1) {
         Some((_, _, true)) => lua.place(2),
         place => place,
     };
+    if machine.is_stopping() {
+        machine
+            .stopped_at
+            .set(place.map_or(0, |(_, line, _)| line.max(0)));
+        return Ok(1);
+    }
     let mut is_counted = false;
     if lua.is(1, ffi::LUA_TTABLE) {
         lua.push_field(1, b"ignore_error_stats_update");

@@ -70,7 +70,7 @@ impl Transport {
     ///
     /// # Errors
     /// Those of the socket; `WouldBlock` if there are none yet.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn recv(&mut self, poller: &mut Poller, buffer: &mut [u8]) -> io::Result<usize> {
         poller.recv(self.socket.as_fd(), buffer)
     }
@@ -92,7 +92,7 @@ impl Transport {
     ///
     /// # Errors
     /// Those of the socket; `WouldBlock` if it takes none.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send(&mut self, poller: &mut Poller, bytes: &[u8]) -> io::Result<usize> {
         poller.send(self.socket.as_fd(), bytes)
     }

@@ -5,6 +5,7 @@
 
 mod backup;
 mod blobs;
+mod busy;
 mod check_log;
 mod cluster;
 mod command_table;

@@ -9,7 +9,8 @@
 //!
 //! In a transaction nothing waits: there commands do all their work at once.
 
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use resp::reply::Protocol;
 
@@ -46,6 +47,11 @@ pub(crate) trait Work: Send {
     /// Bytes that it keeps.
     fn memory(&self) -> usize {
         0
+    }
+
+    /// The errand that it is, if that has not begun.
+    fn errand(&mut self) -> Option<Box<Errand>> {
+        None
     }
 }
 
@@ -166,6 +172,34 @@ impl Context<'_> {
         !self.in_transaction && self.session.reply_mode == ReplyMode::On
     }
 
+    /// Leaves the command to a thread of its own, with all that it may use here.
+    pub(crate) fn defer_errand(&mut self, args: &Args<'_>, task: Chore) -> Next {
+        let (sender, answer) = channel();
+        let mut request = self.spares.take();
+        request.push(self.command, args);
+        let own = &self.session;
+        let errand = Errand {
+            command: self.command,
+            request,
+            session: Session {
+                db: own.db,
+                protocol: own.protocol,
+                no_touch: own.no_touch,
+                listens: own.listens,
+                ..Session::new(Arc::clone(&own.client), own.authenticated)
+            },
+            task,
+            answer: sender,
+        };
+        self.defer(
+            args,
+            Apart {
+                answer,
+                errand: Some(Box::new(errand)),
+            },
+        )
+    }
+
     /// Leaves the rest of the command for later: the reply, too.
     pub(crate) fn defer(&mut self, args: &Args<'_>, work: impl Work + 'static) -> Next {
         assert!(self.may_defer(), "nothing is left of a command here");
@@ -183,12 +217,44 @@ impl Context<'_> {
     }
 }
 
+/// Command that runs on a thread of its own, as it would on its worker's, for as long as it needs. The thread
+/// has the worker's way into the log and its Lua; meanwhile the worker stays outside of its turns.
+pub(crate) struct Errand {
+    pub(super) command: &'static Command,
+    pub(super) request: Box<Transaction>,
+    /// The copy of its connection's that it runs in.
+    pub(super) session: Session,
+    pub(super) task: Chore,
+    pub(super) answer: Sender<Answer>,
+}
+
+/// The part of a command that runs on the thread.
+pub(crate) type Chore = Box<dyn FnOnce(&mut Context<'_>, &Args<'_>) -> Handled + Send>;
+
+/// The answer of a command.
+pub(crate) type Answer = Result<Pieces, Failure>;
+
+impl Errand {
+    /// Bytes of its request.
+    pub(crate) fn bytes(&self) -> usize {
+        self.request.used()
+    }
+
+    /// Answers it without running it.
+    pub(crate) fn refuse(self, failure: Failure) {
+        let _ = self.answer.send(Err(failure));
+    }
+}
+
 /// Work of a thread of its own.
-struct Apart(Receiver<Result<Pieces, Failure>>);
+struct Apart {
+    answer: Receiver<Answer>,
+    errand: Option<Box<Errand>>,
+}
 
 impl Work for Apart {
     fn go_on(&mut self, _: &mut Around<'_>, _: &Slice) -> Progress {
-        match self.0.try_recv() {
+        match self.answer.try_recv() {
             Ok(answer) => Progress::Done(answer),
             Err(TryRecvError::Empty) => Progress::More,
             Err(TryRecvError::Disconnected) => {
@@ -199,6 +265,15 @@ impl Work for Apart {
 
     fn is_apart(&self) -> bool {
         true
+    }
+
+    fn memory(&self) -> usize {
+        let errand = self.errand.as_ref();
+        errand.map_or(0, |errand| errand.request.memory())
+    }
+
+    fn errand(&mut self) -> Option<Box<Errand>> {
+        self.errand.take()
     }
 }
 
@@ -224,7 +299,13 @@ pub(crate) fn do_apart(
         sys::process::work_in_background();
         task()
     })?;
-    Ok(context.defer(args, Apart(receiver)))
+    Ok(context.defer(
+        args,
+        Apart {
+            answer: receiver,
+            errand: None,
+        },
+    ))
 }
 
 /// Runs a task on a thread of its own, which wakes the worker when the result is there.

@@ -15,6 +15,7 @@ pub(crate) mod connection;
 mod cursor;
 pub(crate) mod deferred;
 mod engine;
+mod errand;
 pub(crate) mod families;
 pub(crate) mod geo;
 pub(crate) mod hash;
@@ -127,6 +128,8 @@ pub(crate) struct Extras {
     pub(crate) held: Output,
     /// Lua, once a script has come.
     pub(crate) engine: Option<Box<Engine>>,
+    /// The worker is outside of its turns: no command may use data.
+    pub(crate) is_outside: bool,
     /// The running command is one of a script.
     pub(crate) in_script: bool,
     /// Values pinned for the running command.

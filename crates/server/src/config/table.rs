@@ -29,6 +29,7 @@ pub(crate) enum Setting {
     ClientQueryBufferLimit,
     TrackingTableMaxKeys,
     ProtoMaxBulkLen,
+    BusyReplyThreshold,
     Threads,
     Io,
     Shards,

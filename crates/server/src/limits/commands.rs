@@ -103,6 +103,18 @@ pub(crate) const SCRIPT_MEMORY_SHARE: usize = 8;
 pub(crate) const SCRIPT_MEMORY_LEAST: usize = 16 << 20;
 pub(crate) const SCRIPT_MEMORY_MOST: usize = 256 << 20;
 
+/// A script that takes longer, without an effect so far, begins again on a thread of its own.
+pub(crate) const SCRIPT_QUICK_NS: u64 = 5_000_000;
+
+/// How long a script on a thread of its own waits for workers that the last one has kept outside.
+pub(crate) const SCRIPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// How long a worker waits for a script that keeps it from the data before it hears its connections.
+pub(crate) const OUTSIDE_PATIENCE: std::time::Duration = std::time::Duration::from_millis(2);
+
+/// The longest wait for events while it hears them.
+pub(crate) const OUTSIDE_WAIT: std::time::Duration = std::time::Duration::from_millis(50);
+
 /// Bytes that Lua may take for one run though memory is short.
 pub(crate) const SCRIPT_RUN_LEAST: usize = 1 << 20;
 

@@ -124,6 +124,9 @@ pub(crate) const ADDRESSES_PER_WORKER: u64 = 128 << 20;
 pub(crate) const ADDRESSES_LEAST: u64 = 64 << 20;
 pub(crate) const ADDRESSES_FOR_DATA: (u64, u64) = (5, 4);
 
+/// How long the end of the server waits for a script that has changed data.
+pub(crate) const ENDING_PATIENCE_NS: u64 = 10_000_000_000;
+
 /// How long a round of housekeeping waits for a script that keeps others out; after that the round is left
 /// out.
-pub(crate) const CRON_PATIENCE: std::time::Duration = std::time::Duration::from_millis(100);
+pub(crate) const CRON_PATIENCE: std::time::Duration = std::time::Duration::from_millis(20);

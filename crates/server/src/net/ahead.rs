@@ -11,8 +11,7 @@ use keyspace::collection::cell::Cell;
 use resp::request::Span;
 
 use crate::command::run::Request;
-use crate::net::batch::Lane;
-use crate::net::worker::Parsing;
+use crate::net::lane::{Lane, Parsing};
 
 /// Bytes of a collection that is larger than the cache of a processor core, and therefore worth the sweep.
 /// Builds for tests take every tree for that large.

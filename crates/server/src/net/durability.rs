@@ -17,6 +17,9 @@ impl Worker {
     /// Gets room in the log for what a window of requests may write. If there is none writes are refused.
     #[inline]
     pub(crate) fn prepare_journal(&mut self, requests: &[Request]) {
+        if self.is_outside() {
+            return;
+        }
         if let Some(journal) = &self.caller.journal {
             let bytes = |request: &Request| request.bytes as u64 + JOURNAL_REQUEST_BYTES;
             let bytes = requests.iter().map(bytes).sum();

@@ -10,8 +10,8 @@ use crate::command::park::{self, Parked};
 use crate::command::prepare::Prepared;
 use crate::command::run::{Request, Timer, run, run_and_look, run_special};
 use crate::command::{Command, Context, Next};
-use crate::net::batch::{Lane, Source};
 use crate::net::connection::State;
+use crate::net::lane::{Lane, Source};
 use crate::net::worker::Worker;
 use crate::observe::tracking;
 use crate::observe::waits::ready;
@@ -372,6 +372,7 @@ fn is_plain(context: &Context<'_>) -> bool {
         && session.reply_mode == ReplyMode::On
         && session.transaction.is_none()
         && server.gate.is_open()
+        && !context.extras.is_outside
         && !session.listens
         && !server.crowd.any()
         && !server.monitors.any()

@@ -71,6 +71,11 @@ impl Worker {
         let Some(mut deferred) = connection.session.deferred.take() else {
             return;
         };
+        if let Some(errand) = deferred.work.errand() {
+            self.waiting.add(token, &deferred);
+            connection.session.deferred = Some(deferred);
+            return self.add_errand(errand);
+        }
         let began = sys::clock::ticks();
         let (server, session) = (self.server, &mut connection.session);
         let mut around = Around {

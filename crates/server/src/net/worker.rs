@@ -26,18 +26,20 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use ferrite_log::Lsn;
-use keyspace::{INLINE_VALUE_MAX, Turn};
+use keyspace::INLINE_VALUE_MAX;
 use resp::request::{Limits, Span};
 use sys::poller::{Event, Poller};
 use sys::process::ThreadId;
 use sys::socket::Socket;
 
 use super::ahead::REQUESTS_MIN;
-use super::batch::{Batch, Source};
+use super::batch::Batch;
 use super::connection::{Connection, State};
 use super::connections::Connections;
 use super::expiring::Expiring;
 use super::fetching::Reads;
+use super::lane::{Parsing, Source};
+use super::outside::Outside;
 use super::turn_clock::TurnClock;
 use super::waits::Deadlines;
 use super::work::Waiting;
@@ -45,8 +47,8 @@ use crate::command::session::Session;
 use crate::command::{Caller, Table, table};
 use crate::config::Setting;
 use crate::limits::{
-    CONNECTION_BYTES, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, READ_BYTES, ROOM_RETRY_MS,
-    ROOM_TRIES, SCRATCH_BYTES, SEND_TURN_BYTES,
+    CONNECTION_BYTES, FLUSH_BYTES, GROUP_BYTES, OUTPUT_KEEP_BYTES, OUTSIDE_WAIT, READ_BYTES,
+    ROOM_RETRY_MS, ROOM_TRIES, SCRATCH_BYTES, SEND_TURN_BYTES,
 };
 use crate::metrics::WorkerStats;
 use crate::observe::removals;
@@ -61,7 +63,7 @@ use bulk::Bulk;
 const LONGEST_WAIT_MS: i64 = 1000;
 
 /// The token of a worker's own waker.
-const WAKER: u64 = u64::MAX;
+pub(super) const WAKER: u64 = u64::MAX;
 
 /// See the module.
 pub(crate) struct Worker {
@@ -101,6 +103,8 @@ pub(crate) struct Worker {
     pub(crate) sweep: Sweep,
     /// Values that the poller reads.
     pub(crate) reads: Reads,
+    /// State while scripts keep the worker from the data.
+    pub(crate) outside: Outside,
     /// Connections whose replies wait until what is below a position in the log is durable, in that order.
     pub(crate) held: VecDeque<(Lsn, u64)>,
 }
@@ -140,6 +144,7 @@ impl Worker {
             log: 0,
             sweep: Sweep::default(),
             reads: Reads::default(),
+            outside: Outside::default(),
             held: VecDeque::new(),
         })
     }
@@ -178,6 +183,9 @@ impl Worker {
     }
 
     fn timeout(&self) -> Duration {
+        if self.is_outside() {
+            return OUTSIDE_WAIT;
+        }
         if self.caller.listeners.anybody_waits()
             || self.waiting.is_busy()
             || !self.ready.is_empty()
@@ -208,7 +216,9 @@ impl Worker {
 
     /// Everything between two waits.
     fn turn(&mut self, events: &[Event]) {
-        self.caller.turn.enter();
+        if !self.enter() {
+            return self.stay_outside(events);
+        }
         if self.server.is_shutting_down() {
             // The last snapshot was written while this worker was kept out: nothing may change any more.
             self.caller.turn.leave();
@@ -255,6 +265,7 @@ impl Worker {
             journal.nudge();
         }
         self.caller.turn.leave();
+        self.begin_errand();
     }
 
     /// Runs the requests of all lanes and sends their replies.
@@ -291,6 +302,7 @@ impl Worker {
             table,
             limits,
             stats,
+            outside,
             ..
         } = self;
         let is_any = batch.parse_window(&mut Parsing {
@@ -302,8 +314,9 @@ impl Worker {
             server,
             keyspace: &server.keyspace,
             turn: &caller.turn,
+            is_outside: outside.is_outside(),
         });
-        if self.batch.requests.len() >= REQUESTS_MIN {
+        if self.batch.requests.len() >= REQUESTS_MIN && !self.is_outside() {
             self.prefetch_items();
         }
         is_any
@@ -322,6 +335,7 @@ impl Worker {
             server: self.server,
             keyspace: &self.server.keyspace,
             turn: &self.caller.turn,
+            is_outside: false,
         });
     }
 
@@ -329,7 +343,11 @@ impl Worker {
     pub(crate) fn reply(&mut self) {
         // A reply about a change comes after the invalidations of that change.
         self.server.observers.tracking.broadcast(self.server);
-        let waits_for = self.commit();
+        let waits_for = match self.is_outside() {
+            // Nothing was written or read, and the log may be with the errand.
+            true => None,
+            false => self.commit(),
+        };
         let mut is_left = false;
         for at in 0..self.batch.lanes.len() {
             let lane = &mut self.batch.lanes[at];
@@ -402,7 +420,7 @@ impl Worker {
         if connection.parked.is_some() {
             self.note_wait(token);
         }
-        if need > INLINE_VALUE_MAX {
+        if need > INLINE_VALUE_MAX && !self.is_outside() {
             self.begin_upload(token);
         }
         self.settle(token);
@@ -417,6 +435,11 @@ impl Worker {
         {
             return;
         }
+        self.run_paused();
+    }
+
+    /// Lets connections that were held back try again.
+    pub(crate) fn run_paused(&mut self) {
         self.paused_gone = 0;
         for token in std::mem::take(&mut self.paused) {
             let Some(connection) = self.connections.get_mut(token) else {
@@ -434,9 +457,10 @@ impl Worker {
         self.run_group();
     }
 
-    fn take_messages(&mut self) {
+    pub(crate) fn take_messages(&mut self) {
         let (server, number) = (self.server, self.number);
-        let messages = server.workers[number].take_messages();
+        let mut messages = std::mem::take(&mut self.outside.messages);
+        messages.extend(server.workers[number].take_messages());
         let (lines, is_free) = server.monitors.take_lines(&server.crowd, number);
         if is_free {
             server.wake_workers();
@@ -465,7 +489,7 @@ impl Worker {
         }
     }
 
-    fn accept(&mut self, socket: Socket, client: Arc<Client>) {
+    pub(crate) fn accept(&mut self, socket: Socket, client: Arc<Client>) {
         // A thousand at once are more than what is kept free. It is let in, whether there is room or not.
         let _ = self.finds_room(CONNECTION_BYTES);
         let session = Session::new(Arc::clone(&client), !self.server.needs_password());
@@ -488,6 +512,7 @@ impl Worker {
 
     /// Sends what can be sent and ends all connections.
     fn end(&mut self) {
+        self.wait_for_errand();
         self.caller.turn.enter();
         self.take_messages();
         self.take_reads();
@@ -502,18 +527,6 @@ impl Worker {
             self.close(token);
         }
     }
-}
-
-/// State of the worker that parsing needs.
-pub(crate) struct Parsing<'a> {
-    pub(crate) connections: &'a mut Connections,
-    pub(crate) scratch: &'a mut [u8],
-    pub(crate) limits: &'a Limits,
-    pub(crate) table: &'static Table,
-    pub(crate) server: &'static Server,
-    pub(crate) stats: &'static WorkerStats,
-    pub(crate) keyspace: &'static keyspace::Keyspace,
-    pub(crate) turn: &'a Turn<'static>,
 }
 
 const _: () = assert!(GROUP_BYTES + READ_BYTES <= SCRATCH_BYTES && size_of::<Span>() <= 16);

@@ -93,6 +93,9 @@ pub(crate) fn start(arg: &[u8], most: usize) -> &[u8] {
 }
 
 pub(crate) const LOADING: Failure = Failure::of("LOADING Redis is loading the dataset in memory");
+pub(crate) const BUSY: Failure = Failure::of(
+    "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+);
 pub(crate) const SYNTAX: Failure = Failure::of("ERR syntax error");
 pub(crate) const NOT_AN_INTEGER: Failure =
     Failure::of("ERR value is not an integer or out of range");

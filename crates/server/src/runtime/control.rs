@@ -16,7 +16,8 @@ use sys::socket::{Listener, Socket};
 use crate::command::cluster::reload_and_tell;
 use crate::config::Setting;
 use crate::config::logging;
-use crate::limits::{ACCEPT_BURST, CRON_MS, CRON_PATIENCE};
+use crate::limits::{ACCEPT_BURST, CRON_MS, CRON_PATIENCE, ENDING_PATIENCE_NS};
+use crate::runtime::pid_file;
 use crate::runtime::service::ServiceManager;
 use crate::runtime::shutdown;
 use crate::server::Server;
@@ -40,6 +41,8 @@ pub(crate) struct Control {
     manager: ServiceManager,
     rounds: u32,
     is_first_round: bool,
+    /// When the end of the server was first seen (monotonic ns).
+    ending_since_ns: Option<u64>,
     last: [u64; 3],
     /// Accepting waits until then (monotonic ns) after the process ran out of descriptors.
     accept_after_ns: u64,
@@ -69,6 +72,7 @@ impl Control {
             manager: ServiceManager::new(),
             rounds: 0,
             is_first_round: true,
+            ending_since_ns: None,
             last: [0; 3],
             accept_after_ns: 0,
             accept_fails: false,
@@ -78,7 +82,9 @@ impl Control {
     /// Runs until the server shuts down.
     pub(crate) fn run(mut self) {
         let mut events = Vec::with_capacity(64);
-        let mut next_cron = sys::clock::monotonic_ns();
+        // Before the first connection: the memory of the start is not that of a request.
+        self.cron();
+        let mut next_cron = sys::clock::monotonic_ns() + CRON_MS as u64 * 1_000_000;
         while !self.server.is_shutting_down() {
             let wait = next_cron.saturating_sub(sys::clock::monotonic_ns());
             if let Err(error) = self
@@ -97,6 +103,11 @@ impl Control {
                     SIGNALS => self.hear(),
                     at => self.accept(at as usize),
                 }
+            }
+            if self.server.running.is_abandoned() {
+                log::warn!("exiting beside a script that has not ended: its changes are lost");
+                pid_file::remove(&self.server.settings);
+                std::process::exit(0);
             }
             if sys::clock::monotonic_ns() >= next_cron {
                 next_cron = sys::clock::monotonic_ns() + CRON_MS as u64 * 1_000_000;
@@ -249,25 +260,41 @@ impl Control {
         }
     }
 
+    /// A script that has changed data runs to its end; if that takes long, the end of the server goes first.
+    fn end_in_spite_of_a_script(&mut self) {
+        let now = sys::clock::monotonic_ns();
+        let since = *self.ending_since_ns.get_or_insert(now);
+        if now - since > ENDING_PATIENCE_NS && self.server.running.any() {
+            self.server.running.abandon();
+        }
+    }
+
     /// Ten times a second.
     fn cron(&mut self) {
         self.manager.tick(self.server);
         // The thread that ends the server keeps others out of the keyspace, and signals are to be heard
         // meanwhile.
         if self.server.is_ending() {
+            self.end_in_spite_of_a_script();
             return;
         }
+        self.ending_since_ns = None;
+        if !self.is_first_round {
+            self.server
+                .check_memory(self.server.persistence.ring_capacity());
+        }
         // A script may keep others out for long, and signals are to be heard meanwhile.
+        if self.server.running.ms() > CRON_PATIENCE.as_millis() as i64 {
+            return;
+        }
         if !self.turn.enter_within(CRON_PATIENCE) {
             return;
         }
         let is_first = std::mem::take(&mut self.is_first_round);
         if is_first {
             self.note_startup_memory();
-        }
-        self.server
-            .check_memory(self.server.persistence.ring_capacity());
-        if is_first {
+            self.server
+                .check_memory(self.server.persistence.ring_capacity());
             self.server.warn_of_small_limit();
         }
         self.server.bound_clients_anew();

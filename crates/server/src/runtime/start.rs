@@ -43,7 +43,7 @@ use crate::shared::clients::Clients;
 use crate::shared::gate::{Closed, Gate};
 use crate::shared::logins::Logins;
 use crate::shared::memory::Budget;
-use crate::shared::{Offload, Pause, Shared, Totals, WaitNumbers, WorkerHandle};
+use crate::shared::{Offload, Pause, RunningScript, Shared, Totals, WaitNumbers, WorkerHandle};
 use crate::takeover;
 use crate::values::Values;
 use crate::values::blobs::Transfers;
@@ -286,8 +286,8 @@ fn shared(settings: Settings, config_file: Option<PathBuf>) -> std::io::Result<S
     let keyspace = Keyspace::new(&Options {
         databases: settings.int(Setting::Databases) as usize,
         // The control thread checks memory, one thread writes snapshots, one compacts the log, one serves
-        // HTTP, and some load the data.
-        workers: workers + 4 + LOAD_THREADS.max(workers + REPLAY_EXTRA_THREADS),
+        // HTTP, each worker has one for scripts, and some load the data.
+        workers: 2 * workers + 4 + LOAD_THREADS.max(workers + REPLAY_EXTRA_THREADS),
         shards,
         seed: u64::from_le_bytes(seed.try_into().expect("eight bytes")),
         ticks: sys::clock::ticks,
@@ -302,6 +302,7 @@ fn shared(settings: Settings, config_file: Option<PathBuf>) -> std::io::Result<S
         clients: Clients::default(),
         logins: Logins::default(),
         pause: Pause::default(),
+        running: RunningScript::default(),
         waits: WaitNumbers::default(),
         deadlines: AtomicUsize::new(0),
         latency: Mutex::new(LatencyMonitor::default()),

@@ -5,5 +5,5 @@
 mod registry;
 mod shebang;
 
-pub(crate) use registry::{Script, Scripts, Sha};
+pub(crate) use registry::{Pace, Script, Scripts, Sha};
 pub(crate) use shebang::{Flags, flags_of};

@@ -8,13 +8,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 use parking_lot::RwLock;
 use sha1_smol::Sha1;
 
 use super::Flags;
-use crate::limits::SCRIPTS_OF_EVAL;
+use crate::limits::{SCRIPT_QUICK_NS, SCRIPTS_OF_EVAL};
 
 /// The SHA-1 of a text.
 pub(crate) type Sha = [u8; 20];
@@ -26,7 +26,21 @@ pub(crate) struct Script {
     pub(crate) name: String,
     pub(crate) text: Box<[u8]>,
     pub(crate) flags: Flags,
+    pace: AtomicU8,
 }
+
+/// How long a script takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Pace {
+    /// Its last run was quick, or it has no loop.
+    Quick,
+    /// Its last run was slow, or it has a loop and has not run yet.
+    Slow,
+}
+
+/// Words of Lua without which a script does only so much as its text has words.
+const LOOPS: [&[u8]; 4] = [b"while", b"for", b"repeat", b"function"];
 
 impl Script {
     /// The name of a text.
@@ -62,8 +76,36 @@ impl Script {
             name: sha.iter().map(|byte| format!("{byte:02x}")).collect(),
             text: text.into(),
             flags,
+            pace: AtomicU8::new(match has_loop(text) {
+                true => Pace::Slow,
+                false => Pace::Quick,
+            } as u8),
         }
     }
+
+    /// The pace of its last run, or the one that its text suggests.
+    pub(crate) fn pace(&self) -> Pace {
+        match self.pace.load(Relaxed) == Pace::Quick as u8 {
+            true => Pace::Quick,
+            false => Pace::Slow,
+        }
+    }
+
+    /// Notes the time of a run.
+    pub(crate) fn note_pace(&self, ns: u64) {
+        let pace = match ns > SCRIPT_QUICK_NS {
+            true => Pace::Slow,
+            false => Pace::Quick,
+        };
+        if pace != self.pace() {
+            self.pace.store(pace as u8, Relaxed);
+        }
+    }
+}
+
+fn has_loop(text: &[u8]) -> bool {
+    let has = |word: &[u8]| text.windows(word.len()).any(|part| part == word);
+    LOOPS.into_iter().any(has)
 }
 
 /// See the module.

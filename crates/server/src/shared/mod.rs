@@ -11,6 +11,7 @@ mod mailbox;
 pub(crate) mod memory;
 mod offload;
 mod pause;
+mod running;
 pub(crate) mod throttle;
 mod totals;
 mod waits;
@@ -37,6 +38,7 @@ use memory::Budget;
 pub(crate) use mailbox::{Mailboxes, Message, WorkerHandle};
 pub(crate) use offload::{ColdLeaves, Offload};
 pub(crate) use pause::{Pause, PauseKind};
+pub(crate) use running::{RunningScript, Unkilled};
 pub(crate) use totals::Totals;
 pub(crate) use waits::{Outcome, WaitNumbers};
 
@@ -51,6 +53,8 @@ pub(crate) struct Shared {
     /// Failed logins by address.
     pub(crate) logins: Logins,
     pub(crate) pause: Pause,
+    /// The script that keeps others from the data.
+    pub(crate) running: RunningScript,
     /// Source of the numbers of waits.
     pub(crate) waits: WaitNumbers,
     /// Number of connections that wait with a deadline.

@@ -249,6 +249,11 @@ impl Store<'_> {
         self.turn.begin_alone();
     }
 
+    /// As [`Store::begin_alone`], for a task that lasts.
+    pub(crate) fn begin_alone_last(&mut self) {
+        self.turn.begin_alone_last();
+    }
+
     /// Lets the other workers in again.
     pub(crate) fn end_alone(&mut self) {
         self.turn.end_alone();

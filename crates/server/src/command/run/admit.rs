@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::Request;
 use super::protection::protection;
 use crate::command::{Command, Context, Control, flag};
+use crate::config::Setting;
 use crate::limits::{
     ERROR_ECHO_BYTES, JOURNAL_VALUE_BYTES, KEPT_ARGUMENT_BYTES, KEPT_FREELY_BYTES,
 };
@@ -69,12 +70,13 @@ struct Asked<'a, 'c> {
 /// Returns the admission that ends the search, or `None` if the request passes this check.
 type Check = fn(&Asked<'_, '_>) -> Option<Admission>;
 
-/// In the order of Redis.
-const CHECKS: [Check; 11] = [
+/// In the order of Redis, but for `busy`: the checks after it look at data.
+const CHECKS: [Check; 12] = [
     arity,
     protected,
     authentication,
     in_transaction,
+    busy,
     cluster,
     room,
     keeps,
@@ -170,6 +172,31 @@ fn in_transaction(asked: &Asked<'_, '_>) -> Option<Admission> {
     match is_in_one && asked.command.spec.has(flag::NO_MULTI) {
         true => asked.refused(failure::NO_MULTI),
         false => None,
+    }
+}
+
+/// While a script keeps others from the data only requests run that need none; the others wait, and are
+/// refused once it has lasted long.
+fn busy(asked: &Asked<'_, '_>) -> Option<Admission> {
+    let (server, command) = (asked.context.server, asked.command);
+    if !asked.context.extras.is_outside {
+        return None;
+    }
+    let threshold = server.settings.int(Setting::BusyReplyThreshold);
+    let is_long = server.running.any() && server.running.ms() >= threshold;
+    let is_allowed = command.spec.has(flag::ALLOW_BUSY);
+    if is_long && !is_allowed {
+        return asked.refused(failure::BUSY);
+    }
+    let runs = match command.spec.name {
+        "ping" | "echo" => true,
+        // It does not end a script that may end by itself in time.
+        "shutdown" => is_long,
+        _ => is_allowed && command.spec.keys.is_empty(),
+    };
+    match runs {
+        true => None,
+        false => asked.waits(),
     }
 }
 

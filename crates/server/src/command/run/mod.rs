@@ -215,7 +215,7 @@ impl Context<'_> {
     /// End of a command whose handler has failed.
     #[cold]
     #[inline(never)]
-    fn fail(&mut self, command: &Command, failure: &Failure, before: Mark) {
+    pub(super) fn fail(&mut self, command: &Command, failure: &Failure, before: Mark) {
         self.reply.take_back(before);
         self.refuse(failure);
         let stats = self.store.stats.command(command.id);

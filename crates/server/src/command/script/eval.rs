@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use lua::{Arguments, Call, Ended};
 
-use super::host::{Rules, Run};
-use crate::command::{Args, Context, Engine, Failure, Handled, Next};
-use crate::limits::{SCRIPT_REPLY_MOST, SCRIPT_RUN_LEAST};
-use crate::script::{Script, flags_of};
+use super::host::{Cause, Rules, Run, RunPlace};
+use crate::command::{Args, Context, Engine, Failure, Handled, Next, failure};
+use crate::limits::{FORESEEN_BYTES, SCRIPT_REPLY_MOST, SCRIPT_RUN_LEAST};
+use crate::script::{Pace, Script, flags_of};
 use crate::shared::memory::Room;
 
 const NO_SCRIPT: Failure = Failure::of("NOSCRIPT No matching script. Please use EVAL.");
@@ -19,32 +19,40 @@ const OOM_WITHOUT_FLAG: Failure = Failure::of(
 );
 const NOT_IN_CLUSTER: Failure =
     Failure::of("ERR Can not run script on cluster, 'no-cluster' flag is set.");
-const STOPPED: Failure = Failure::of("ERR Error running script: the server shuts down");
+const ENDING: Failure = Failure::of("ERR Error running script: the server shuts down");
 
 /// Whether a command lets scripts write.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum EvalForm {
     Writes,
     Reads,
 }
 
+/// A request to run a script.
+struct Evaluation {
+    script: Arc<Script>,
+    /// The number of its keys.
+    keys: usize,
+    form: EvalForm,
+}
+
 pub(super) fn eval(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    run_text(context, args, Form::Writes)
+    run_text(context, args, EvalForm::Writes)
 }
 
 pub(super) fn eval_ro(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    run_text(context, args, Form::Reads)
+    run_text(context, args, EvalForm::Reads)
 }
 
 pub(super) fn evalsha(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    run_known(context, args, Form::Writes)
+    run_known(context, args, EvalForm::Writes)
 }
 
 pub(super) fn evalsha_ro(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
-    run_known(context, args, Form::Reads)
+    run_known(context, args, EvalForm::Reads)
 }
 
-fn run_text(context: &mut Context<'_>, args: &Args<'_>, form: Form) -> Handled {
+fn run_text(context: &mut Context<'_>, args: &Args<'_>, form: EvalForm) -> Handled {
     let keys = count_of_keys(args)?;
     let sha = Script::sha_of(args.get(1));
     let script = match context.server.scripts.get(&sha) {
@@ -55,17 +63,19 @@ fn run_text(context: &mut Context<'_>, args: &Args<'_>, form: Form) -> Handled {
             script
         }
     };
-    run(context, args, keys, &script, form)
+    let evaluation = Evaluation { script, keys, form };
+    run(context, args, evaluation)
 }
 
-fn run_known(context: &mut Context<'_>, args: &Args<'_>, form: Form) -> Handled {
+fn run_known(context: &mut Context<'_>, args: &Args<'_>, form: EvalForm) -> Handled {
     let is_sha = args.get(1).len() == 40;
     if !is_sha {
         return Err(NO_SCRIPT);
     }
     let keys = count_of_keys(args)?;
     let script = kept(context, args.get(1))?;
-    run(context, args, keys, &script, form)
+    let evaluation = Evaluation { script, keys, form };
+    run(context, args, evaluation)
 }
 
 /// The number of keys that a request says.
@@ -103,13 +113,29 @@ fn not_compiled(message: &[u8]) -> Failure {
     Failure(Cow::Owned(text))
 }
 
+/// Bytes that large arguments take while a script passes them to a command, in a buffer that grows.
+fn bytes_in_lua(args: &Args<'_>) -> usize {
+    match args.size() {
+        ..FORESEEN_BYTES => 0,
+        bytes => 3 * bytes,
+    }
+}
+
 /// Refuses a script that says of itself that it may not run now. Returns the rules of its commands.
-fn rules(context: &Context<'_>, script: &Script, form: Form) -> Result<Rules, Failure> {
+fn rules(
+    context: &Context<'_>,
+    args: &Args<'_>,
+    evaluation: &Evaluation,
+    place: RunPlace,
+) -> Result<Rules, Failure> {
+    let Evaluation { script, form, .. } = evaluation;
+    let form = *form;
     let (flags, server) = (script.flags, context.server);
-    let is_short = server.memory.is_near_with(0)
+    let need = bytes_in_lua(args);
+    let is_short = server.memory.is_near_with(need)
         && match context.in_transaction {
             true => server.memory.is_exceeded(),
-            false => context.make_room(0) == Room::No,
+            false => context.make_room(need) == Room::No,
         };
     if flags.is_declared {
         if flags.no_cluster && server.cluster.is_some() {
@@ -119,7 +145,7 @@ fn rules(context: &Context<'_>, script: &Script, form: Form) -> Result<Rules, Fa
             if let Some(failure) = context.refusal_of_writes() {
                 return Err(failure);
             }
-            if form == Form::Reads {
+            if form == EvalForm::Reads {
                 return Err(WRITES_IN_RO);
             }
             if is_short && !flags.allow_oom {
@@ -128,22 +154,56 @@ fn rules(context: &Context<'_>, script: &Script, form: Form) -> Result<Rules, Fa
         }
     }
     Ok(Rules {
-        may_write: form == Form::Writes && !flags.no_writes,
+        place,
+        may_write: form == EvalForm::Writes && !flags.no_writes,
         refuses_growth: is_short && !flags.allow_oom,
     })
 }
 
+/// Runs a script, here or, if it may be slow, on a thread of its own.
+fn run(context: &mut Context<'_>, args: &Args<'_>, evaluation: Evaluation) -> Handled {
+    let place = match context.may_defer() {
+        true => RunPlace::Worker,
+        false => RunPlace::Transaction,
+    };
+    if place == RunPlace::Worker && evaluation.script.pace() == Pace::Slow {
+        return Ok(defer(context, args, evaluation));
+    }
+    match run_at(context, args, &evaluation, place)? {
+        Ran::Answered(next) => Ok(next),
+        Ran::Slow => Ok(defer(context, args, evaluation)),
+    }
+}
+
+fn defer(context: &mut Context<'_>, args: &Args<'_>, evaluation: Evaluation) -> Next {
+    context.defer_errand(
+        args,
+        Box::new(move |context: &mut Context<'_>, args: &Args<'_>| {
+            match run_at(context, args, &evaluation, RunPlace::Apart)? {
+                Ran::Answered(next) => Ok(next),
+                Ran::Slow => unreachable!("a script on a thread of its own goes on"),
+            }
+        }),
+    )
+}
+
+/// The outcome of a run.
+enum Ran {
+    Answered(Next),
+    /// It has had no effect, and begins again on a thread of its own.
+    Slow,
+}
+
 /// Runs a script while no other worker is inside a turn.
-fn run(
+fn run_at(
     context: &mut Context<'_>,
     args: &Args<'_>,
-    keys: usize,
-    script: &Script,
-    form: Form,
-) -> Handled {
-    let rules = rules(context, script, form)?;
+    evaluation: &Evaluation,
+    place: RunPlace,
+) -> Result<Ran, Failure> {
+    let rules = rules(context, args, evaluation, place)?;
     let mut engine = context.extras.engine.take().unwrap_or_default();
-    let done = run_in(context, &mut engine, args, keys, script, rules);
+    let done = run_in(context, &mut engine, args, evaluation, rules);
     engine.rest();
     context.extras.engine = Some(engine);
     done
@@ -153,10 +213,10 @@ fn run_in(
     context: &mut Context<'_>,
     engine: &mut Engine,
     args: &Args<'_>,
-    keys: usize,
-    script: &Script,
+    evaluation: &Evaluation,
     rules: Rules,
-) -> Handled {
+) -> Result<Ran, Failure> {
+    let (script, keys) = (&*evaluation.script, evaluation.keys);
     let (state, function) = engine
         .function(context.server, script)
         .map_err(|message| not_compiled(&message))?;
@@ -165,18 +225,19 @@ fn run_in(
         context.session.db,
         context.session.protocol,
     );
+    let server = context.server;
+    let memory_most = SCRIPT_RUN_LEAST.max(server.room_now() / 2);
+    if bytes_in_lua(args) > memory_most {
+        return Err(failure::OUT_OF_MEMORY);
+    }
     // EXEC has done so already.
     let is_alone = !context.in_transaction;
     if is_alone {
-        context.store.release();
-        context.store.begin_alone();
-        context.store.begin_batch();
-        context.in_transaction = true;
-        context.extras.foreseen.set(0);
+        shut_out(context, rules.place);
     }
     context.extras.in_script = true;
-    let server = context.server;
     let mut reply = Vec::new();
+    server.running.begin();
     let mut host = Run::new(context, rules);
     let call = Call {
         name: &script.name,
@@ -185,10 +246,12 @@ fn run_in(
         protocol,
         // The reply is copied once, into a buffer that doubles.
         reply_most: SCRIPT_REPLY_MOST.min(server.room_now() / 4),
-        memory_most: SCRIPT_RUN_LEAST.max(server.room_now() / 2),
+        memory_most,
     };
     let ended = state.run(&mut host, function, call, &mut reply);
-    let lines = host.finish();
+    let finished = host.finish();
+    let stopped_at = state.stopped_at();
+    server.running.end();
     context.extras.in_script = false;
     context.command = outer;
     // A script's SELECT ends with it.
@@ -199,18 +262,48 @@ fn run_in(
         context.store.end_batch();
         context.store.end_alone();
     }
-    let done = answer(context, ended, &reply);
+    script.note_pace(finished.ns);
+    if finished.cause == Some(Cause::Slow) {
+        return Ok(Ran::Slow);
+    }
+    if finished.has_failed && ended == Ended::Done {
+        let stats = context.store.stats.command(context.command.id);
+        stats.failed.add(1);
+    }
+    let done = match (ended, finished.cause) {
+        (Ended::Stopped, Some(Cause::Killed)) => Err(killed(script, stopped_at)),
+        _ => answer(context, ended, &reply),
+    };
     if is_alone {
         context.tell_held();
     }
-    context.show_script(args, lines);
-    done
+    context.show_script(args, finished.lines);
+    done.map(Ran::Answered)
+}
+
+/// Keeps all others from the data, and begins a batch of the log.
+fn shut_out(context: &mut Context<'_>, place: RunPlace) {
+    context.store.release();
+    match place {
+        RunPlace::Apart => context.store.begin_alone_last(),
+        RunPlace::Worker | RunPlace::Transaction => context.store.begin_alone(),
+    }
+    context.store.begin_batch();
+    context.in_transaction = true;
+    context.extras.foreseen.set(0);
+}
+
+fn killed(script: &Script, line: i32) -> Failure {
+    Failure::new(format!(
+        "ERR Script killed by user with SCRIPT KILL... script: {}, on @user_script:{line}.",
+        script.name
+    ))
 }
 
 /// Writes the reply of a script that has ended.
 fn answer(context: &mut Context<'_>, ended: Ended, reply: &[u8]) -> Handled {
     match ended {
-        Ended::Stopped => Err(STOPPED),
+        Ended::Stopped => Err(ENDING),
         Ended::Failed { is_counted: false } => {
             let text = reply.strip_prefix(b"-").unwrap_or(reply);
             let text = text.strip_suffix(b"\r\n").unwrap_or(text);

@@ -3,12 +3,14 @@
 //! A command runs in the context of the request, as a request of a transaction does. Its reply goes into the
 //! reply of the request, and from there to Lua.
 
+use std::borrow::Cow;
+
 use keyspace::LargeValue;
 use lua::{Arguments, Called, Captured, Host, Interrupt, Large, Level};
 
 use crate::command::run::{ScriptLine, Timer, run_inside};
 use crate::command::{Args, Command, Context, Failure, flag, table};
-use crate::limits::JOURNAL_REQUEST_BYTES;
+use crate::limits::{JOURNAL_REQUEST_BYTES, SCRIPT_QUICK_NS};
 use crate::request::{Apart, failure};
 
 const UNKNOWN: Failure = Failure::of("ERR Unknown Redis command called from script");
@@ -31,12 +33,48 @@ impl AsRef<[u8]> for Bytes {
     }
 }
 
+/// Why a run was stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    Killed,
+    /// The server ends.
+    Ending,
+    /// It takes long and has had no effect: it begins again on a thread of its own.
+    Slow,
+}
+
+/// The thread and the surroundings of a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RunPlace {
+    /// The thread of a worker.
+    Worker,
+    /// The same, and it can't begin again.
+    Transaction,
+    /// A thread of its own.
+    Apart,
+}
+
 /// Commands that a script may call.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
+    pub(super) place: RunPlace,
     pub(super) may_write: bool,
     /// Memory is short: until the script has changed data, it may call nothing that takes more.
     pub(super) refuses_growth: bool,
+}
+
+/// Flags of commands with effects that others see.
+const EFFECTS: u32 = flag::WRITE | flag::PUBLISHES | flag::MAY_REPLICATE;
+
+/// A run that has ended.
+pub(super) struct Finished {
+    /// The lines for MONITOR.
+    pub(super) lines: Vec<ScriptLine>,
+    /// Why it was stopped, if it was.
+    pub(super) cause: Option<Cause>,
+    /// Its result has an error.
+    pub(super) has_failed: bool,
+    pub(super) ns: u64,
 }
 
 /// One run.
@@ -46,6 +84,13 @@ pub(super) struct Run<'r, 'c> {
     timer: Timer,
     /// It has called a command that changes data.
     has_written: bool,
+    /// It has called one that others see.
+    has_effects: bool,
+    has_failed: bool,
+    /// Others may be outside of their turns.
+    is_slow: bool,
+    cause: Option<Cause>,
+    began: u64,
     lines: Option<Vec<ScriptLine>>,
     /// Bytes that the log gets at the end of the run.
     owed: usize,
@@ -57,16 +102,39 @@ impl<'r, 'c> Run<'r, 'c> {
             rules,
             timer: Timer::new(context.server, context.store.stats),
             has_written: false,
+            has_effects: false,
+            has_failed: false,
+            is_slow: false,
+            cause: None,
+            began: sys::clock::ticks(),
             owed: 0,
             lines: context.server.monitors.any().then(Vec::new),
             context,
         }
     }
 
-    /// Ends the run. Returns the lines for MONITOR.
-    pub(super) fn finish(mut self) -> Vec<ScriptLine> {
+    /// Ends the run.
+    pub(super) fn finish(mut self) -> Finished {
         self.timer.finish_run();
-        self.lines.take().unwrap_or_default()
+        if self.is_slow {
+            self.context.server.wake_workers();
+        }
+        Finished {
+            lines: self.lines.take().unwrap_or_default(),
+            cause: self.cause,
+            has_failed: self.has_failed,
+            ns: self.ns(),
+        }
+    }
+
+    /// Nanoseconds since it began.
+    fn ns(&self) -> u64 {
+        sys::clock::ticks_to_ns(sys::clock::ticks().saturating_sub(self.began))
+    }
+
+    fn stop(&mut self, cause: Cause) -> Interrupt {
+        self.cause = Some(cause);
+        Interrupt::Stop
     }
 
     /// Finds the command of a call, if it may run.
@@ -111,7 +179,7 @@ impl<'r, 'c> Run<'r, 'c> {
         }
     }
 
-    fn run(&mut self, arguments: &Arguments<'_>) {
+    fn run(&mut self, arguments: &Arguments<'_>) -> Called {
         let keyspace = self.context.store.keyspace;
         let mut args = Args {
             spans: arguments.spans,
@@ -119,9 +187,17 @@ impl<'r, 'c> Run<'r, 'c> {
         };
         let command = match self.admit(&args) {
             Ok(command) => command,
-            Err(failure) => return self.context.refuse(&failure),
+            Err(failure) => {
+                self.context.refuse(&failure);
+                return Called::Replied;
+            }
         };
+        self.has_effects |= command.spec.has(EFFECTS);
         if command.spec.has(flag::WRITE) {
+            if !self.has_written && !self.context.server.running.note_write() {
+                self.cause = Some(Cause::Killed);
+                return Called::Stop;
+            }
             self.has_written = true;
             if self.context.store.journal.is_some() {
                 self.owed += args.size() + JOURNAL_REQUEST_BYTES as usize;
@@ -135,6 +211,7 @@ impl<'r, 'c> Run<'r, 'c> {
                 shown: shown.collect(),
             });
         }
+        Called::Replied
     }
 }
 
@@ -142,7 +219,9 @@ impl Host for Run<'_, '_> {
     fn call(&mut self, arguments: &Arguments<'_>, reply: &mut Captured) -> Called {
         let before = self.context.reply.mark();
         self.context.reply.set_protocol(reply.protocol);
-        self.run(arguments);
+        if self.run(arguments) == Called::Stop {
+            return Called::Stop;
+        }
         let Captured { bytes, large, .. } = reply;
         let mut is_in_file = false;
         self.context
@@ -168,9 +247,27 @@ impl Host for Run<'_, '_> {
     fn interrupt(&mut self) -> Interrupt {
         let server = self.context.server;
         // Changes of a script are there whole or not at all, so one that has made some goes on.
-        match !self.has_written && (server.is_ending() || server.is_shutting_down()) {
-            true => Interrupt::Stop,
-            false => Interrupt::Continue,
+        if !self.has_written && (server.is_ending() || server.is_shutting_down()) {
+            return self.stop(Cause::Ending);
+        }
+        if server.running.is_killed() {
+            return self.stop(Cause::Killed);
+        }
+        if self.rules.place != RunPlace::Apart && !self.is_slow && self.ns() > SCRIPT_QUICK_NS {
+            if self.rules.place == RunPlace::Worker && !self.has_effects {
+                return self.stop(Cause::Slow);
+            }
+            self.is_slow = true;
+        }
+        Interrupt::Continue
+    }
+
+    fn replied_error(&mut self, text: &[u8], is_counted: bool) {
+        self.has_failed = true;
+        if !is_counted {
+            self.context.store.stats.errors.add(1);
+            let failure = Failure(Cow::Owned(text.to_vec()));
+            self.context.server.errors.add(failure.code());
         }
     }
 

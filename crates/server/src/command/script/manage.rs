@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::eval::{compiled, kept};
 use crate::command::{self, Args, Context, Failure, Handled, Next};
 use crate::script::Script;
+use crate::shared::Unkilled;
 
 pub(super) fn load(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let script = compiled(context, args.get(2))?;
@@ -36,9 +37,21 @@ pub(super) fn flush(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     Ok(Next::Done)
 }
 
-/// Scripts run while no other request does, so none can be running.
-pub(super) fn kill(_: &mut Context<'_>, _: &Args<'_>) -> Handled {
-    Err(Failure::of("NOTBUSY No scripts in execution right now."))
+pub(super) fn kill(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
+    match context.server.running.kill() {
+        Ok(()) => context.reply.ok(),
+        Err(Unkilled::None) => {
+            return Err(Failure::of("NOTBUSY No scripts in execution right now."));
+        }
+        Err(Unkilled::HasWritten) => {
+            return Err(Failure::of(
+                "UNKILLABLE Sorry the script already executed write commands against the dataset. You can \
+                 either wait the script termination or kill the server in a hard way using the SHUTDOWN \
+                 NOSAVE command.",
+            ));
+        }
+    }
+    Ok(Next::Done)
 }
 
 pub(super) fn show(context: &mut Context<'_>, args: &Args<'_>) -> Handled {

@@ -104,6 +104,16 @@ pub(super) fn shutdown(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         context.session.client.peer
     );
     let server = context.server;
+    if context.extras.is_outside {
+        // A script has no half: all that it has changed is lost, and nothing else.
+        if !end.no_save {
+            return Err(failure::BUSY);
+        }
+        server.running.abandon();
+        server.control.wake();
+        context.session.closing = true;
+        return Ok(Next::Done);
+    }
     let ending = Ending {
         save: match (end.save, end.no_save) {
             (true, _) => Some(true),

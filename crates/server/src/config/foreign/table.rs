@@ -167,10 +167,6 @@ pub(super) static GROUPS: &[Group] = &[
         ],
     },
     Group {
-        reason: "scripts are not interrupted yet: one without end lasts until the server ends",
-        rows: &[number("busy-reply-threshold", "5000").also("lua-time-limit")],
-    },
-    Group {
         reason: "functions that redis-server has removed from scripts are not here either",
         rows: &[flag("lua-enable-deprecated-api", "no").newer()],
     },

@@ -172,6 +172,7 @@ const OTHERS: &[(Setting, &str)] = &[
     (Setting::ClientOutputBufferLimit, "normal 1 2 3"),
     (Setting::ClientQueryBufferLimit, "1025kb"),
     (Setting::ProtoMaxBulkLen, "64gb"),
+    (Setting::BusyReplyThreshold, "0"),
     (Setting::Threads, "3"),
     (Setting::Io, "epoll"),
     (Setting::Shards, "64"),

@@ -174,6 +174,20 @@ pub(super) const SERVING: &[Row] = &[
         ..BASE
     },
     Row {
+        setting: Setting::BusyReplyThreshold,
+        name: "busy-reply-threshold",
+        also: Some("lua-time-limit"),
+        kind: Kind::Integer {
+            min: 0,
+            max: i64::MAX,
+        },
+        default: "5000",
+        mutable: true,
+        section: Section::Clients,
+        summary: "Milliseconds after which requests that wait for a script are answered BUSY.",
+        ..BASE
+    },
+    Row {
         setting: Setting::Threads,
         name: "threads",
         short: Some('w'),

@@ -150,7 +150,7 @@ impl Worker {
     /// A connection is closed in both directions, which a connection that is not read from would never
     /// notice; or its peer has finished sending: a wait for other clients ends then.
     #[cold]
-    pub(super) fn peer_ended(&mut self, event: &Event) {
+    pub(crate) fn peer_ended(&mut self, event: &Event) {
         let most = self.most_unsent();
         let Some(connection) = self.connections.get_mut(event.token) else {
             return;

@@ -11,6 +11,9 @@ use crate::shared::clients::{Names, status};
 impl Worker {
     /// Ends a connection.
     pub(crate) fn close(&mut self, token: u64) {
+        if self.is_outside() {
+            return self.close_later(token);
+        }
         let Some(mut connection) = self.connections.take(token) else {
             return;
         };

@@ -4,14 +4,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Worker, room};
 use crate::limits::{READ_BYTES, SCRATCH_BYTES};
-use crate::net::batch::{Lane, Source};
 use crate::net::connection::{Ahead, Connection, State};
+use crate::net::lane::{Lane, Source};
 use crate::shared::clients;
 
 impl Worker {
     /// Reads input of a connection and makes a lane of it. Returns the bytes of scratch that it took.
     #[inline]
-    pub(super) fn read(&mut self, token: u64, used: usize) -> usize {
+    pub(crate) fn read(&mut self, token: u64, used: usize) -> usize {
         let (server, stats) = (self.server, self.stats);
         let Some(connection) = self.connections.get_mut(token) else {
             return 0;

@@ -192,6 +192,9 @@ impl Worker {
     }
 
     fn room_for(&mut self, need: usize) -> Room {
+        if self.is_outside() {
+            return Room::No;
+        }
         let store = Store::new(
             self.server,
             &mut self.caller.turn,

@@ -10,6 +10,7 @@ pub(super) const SHAPES: &[&str] = &[
     "return(redis.call('set',KEYS[1],ARGV[1])) 1 {v} {text}",
     "redis.call('set',KEYS[1],ARGV[1])return(redis.call('del',KEYS[2])) 2 {v} {v} {text}",
     "redis.call('set',KEYS[1],ARGV[1])error('half') 1 {v} {tail}",
+    "repeat(rawset)(ARGV,2,(ARGV[2]or(0))+1)until(ARGV[2]>9e4)redis.call('set',KEYS[1],ARGV[1]) 1 {v} {text}",
     "return( 1 {v}",
 ];
 
@@ -25,6 +26,7 @@ pub(super) fn eval(call: &mut Call<'_>) -> Expect {
     match (calls("error"), calls("'del'")) {
         (true, _) => Expect::Error("ERR user_script:1: half"),
         (false, true) => remove_all(call, &args[3..4]),
+        (false, false) if calls("until") => Expect::Null,
         (false, false) => Expect::ok(),
     }
 }
