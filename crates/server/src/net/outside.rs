@@ -4,7 +4,7 @@
 //! An *errand* is a command of one of its own connections that takes long. It runs on a thread of its own,
 //! with the worker's way into the log and its Lua, so the worker stays outside until both are back.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvError, Sender, TryRecvError, channel};
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) struct Outside {
     is_kept_out: bool,
     /// Messages and ends of connections for the next turn.
     pub(super) messages: Vec<Message>,
-    closed: Vec<u64>,
+    closed: BTreeSet<u64>,
     /// Connections that wait for the script were told that it lasts long.
     has_refused: bool,
     /// Whether the next turn has more to look at than its events.
@@ -205,10 +205,9 @@ impl Worker {
         let Some(connection) = self.connections.get_mut(token) else {
             return;
         };
-        if !self.outside.closed.contains(&token) {
+        if self.outside.closed.insert(token) {
             let _ = connection.transport.unwatch(&mut self.poller);
             connection.session.client.killed.store(true, Relaxed);
-            self.outside.closed.push(token);
         }
     }
 
