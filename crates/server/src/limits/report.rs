@@ -16,6 +16,9 @@ pub(crate) const HTTP_IDLE_MS: u64 = 75_000;
 /// Milliseconds for which gathered figures are served again.
 pub(crate) const HTTP_FRESH_MS: u64 = 100;
 
+/// How long a request by HTTP waits for a script before it is answered without figures.
+pub(crate) const HTTP_PATIENCE: std::time::Duration = std::time::Duration::from_millis(200);
+
 /// The history of the dashboard: milliseconds between two looks, how many of them make a point of the
 /// coarse row, and the points of both rows: ten minutes at a second each, an hour at ten.
 pub(crate) const HISTORY_STEP_MS: u64 = 1000;

@@ -116,6 +116,22 @@ fn ready_says_why_not() {
 }
 
 #[test]
+fn beside_a_script_that_lasts_the_server_is_alive_and_not_ready() {
+    let site = Site::start(&["--busy-reply-threshold", "50"]);
+    let (mut runner, mut client) = (site.server.client(), site.server.client());
+    let script = ["EVAL", "while true do end", "0"];
+    runner.send(&script).expect("the server reads");
+    wait_for(&site, "/readyz", 503, "script");
+    assert_eq!(site.get("/healthz").status, 200);
+    for path in ["/metrics", "/stats.json", "/keys.json"] {
+        wait_for(&site, path, 503, "script");
+    }
+    client.ask("SCRIPT KILL");
+    wait_for(&site, "/readyz", 200, "ok");
+    assert_eq!(site.get("/metrics").status, 200);
+}
+
+#[test]
 fn while_data_is_loaded_the_server_is_alive_and_not_ready() {
     let site = Site::start(&[]);
     let mut client = site.server.client();

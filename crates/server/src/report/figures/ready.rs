@@ -1,5 +1,6 @@
 //! Whether the server is ready: whether every command may run.
 
+use crate::config::Setting;
 use crate::server::Server;
 use crate::shared::gate::Closed;
 
@@ -16,6 +17,8 @@ pub(crate) fn why_not_ready(server: &Server) -> Option<&'static str> {
         )
     } else if gate.has(Closed::LogRefuses) {
         Some("writes are refused: the log takes no records, as the disk is full or has failed")
+    } else if server.running.ms() > server.settings.int(Setting::BusyReplyThreshold) {
+        Some("a script keeps all others from the data (busy-reply-threshold)")
     } else if !gate.is_open() {
         Some("writes are refused: see the log of the server")
     } else if server.policy().is_none() && server.memory.is_exceeded() {

@@ -32,7 +32,7 @@ use super::keys;
 use super::request::Request;
 use super::response::{Response, Status, content};
 use crate::config::Setting;
-use crate::limits::HTTP_FRESH_MS;
+use crate::limits::{HTTP_FRESH_MS, HTTP_PATIENCE};
 use crate::report::figures::{self, History, View};
 use crate::server::Server;
 use crate::shared::logins::Origin;
@@ -78,6 +78,9 @@ pub(super) struct Routes {
 
 /// Why no figures are told at the end.
 const ENDING: &str = "the server is shutting down";
+
+/// Why no figures are told beside a script that lasts.
+const SCRIPT: &str = "a script keeps all others from the data";
 
 /// A body, and until when (monotonic ms) it is answered again.
 #[derive(Default)]
@@ -147,7 +150,9 @@ impl Routes {
                 if self.server.is_ending() {
                     return Response::line(Status::Unavailable, ENDING);
                 }
-                turn.enter();
+                if !self.enter(turn) {
+                    return Response::line(Status::Unavailable, SCRIPT);
+                }
                 let response = keys::answer(self.server, turn, &request.query);
                 turn.leave();
                 response
@@ -219,7 +224,9 @@ impl Routes {
             // Only the writer of the last snapshot may use the keyspace.
             return Response::line(Status::Unavailable, ENDING);
         }
-        turn.enter();
+        if !self.enter(turn) {
+            return Response::line(Status::Unavailable, SCRIPT);
+        }
         let text = write(self, &View::gather(self.server, turn));
         turn.leave();
         let response = Response::new(Status::Ok, content, text.into_bytes());
@@ -228,6 +235,16 @@ impl Routes {
             response: Some(response.clone()),
         };
         response
+    }
+
+    /// Begins a turn. Returns whether it has begun: not beside a script that lasts.
+    fn enter(&self, turn: &mut Turn<'static>) -> bool {
+        while !turn.enter_within(HTTP_PATIENCE) {
+            if self.server.running.any() {
+                return false;
+            }
+        }
+        true
     }
 
     /// When [`Routes::look`] is due (monotonic, ms).
@@ -243,7 +260,9 @@ impl Routes {
         if self.server.is_ending() {
             return self.history.postpone(now_ms);
         }
-        turn.enter();
+        if !self.enter(turn) {
+            return self.history.postpone(now_ms);
+        }
         self.history.look(self.server, turn, now_ms);
         turn.leave();
     }
