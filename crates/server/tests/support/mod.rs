@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 mod client;
 mod disk;
 mod group;
+mod ports;
 mod programs;
 mod server;
 mod value;
@@ -26,7 +27,8 @@ mod value;
 pub(crate) use client::{Client, Link, PATIENCE, encode_request};
 pub(crate) use disk::SmallDisk;
 pub(crate) use group::MemoryGroup;
-pub(crate) use server::{Server, StartFailure, Target, free_port, fresh_dir};
+pub(crate) use ports::free_port;
+pub(crate) use server::{Server, StartFailure, Target, fresh_dir};
 pub(crate) use value::{Proto, Value, bulk, integer, items, ok, parse_value, texts};
 
 /// Asks until the answer is right; the wait between two questions grows from 5 to 50 ms.

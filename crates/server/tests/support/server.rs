@@ -8,7 +8,7 @@
 
 use std::fmt;
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,6 +20,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::client::{Client, PATIENCE};
 use super::disk::SmallDisk;
 use super::group::MemoryGroup;
+use super::ports::free_port;
 use super::programs;
 use super::value::{Proto, Value};
 
@@ -560,14 +561,4 @@ pub(crate) fn fresh_dir() -> PathBuf {
     fs::create_dir_all(&dir)
         .unwrap_or_else(|error| panic!("cannot create {}: {error}", dir.display()));
     dir
-}
-
-/// A port of the loopback that nobody listens on.
-pub(crate) fn free_port() -> u16 {
-    let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the loopback has a free port");
-    listener
-        .local_addr()
-        .expect("a bound socket has an address")
-        .port()
 }

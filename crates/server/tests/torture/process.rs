@@ -1,7 +1,7 @@
 //! The server under torture: a process that is started, stopped, killed and started again in one directory.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -88,7 +88,7 @@ impl Process {
             .open(self.directory.join(OUTPUT));
         let output = output.expect("the directory is ours");
         let errors = output.try_clone().expect("it is open");
-        self.port = free_port();
+        self.port = crate::support::free_port();
         let config = self.directory.join("server.conf");
         if !config.exists() {
             fs::write(&config, "# CONFIG REWRITE writes here.\n").expect("the directory is ours");
@@ -290,13 +290,4 @@ impl Drop for Process {
             crate::support::remove_data(&self.directory);
         }
     }
-}
-
-fn free_port() -> u16 {
-    let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the loopback has a free port");
-    listener
-        .local_addr()
-        .expect("a bound socket has an address")
-        .port()
 }
