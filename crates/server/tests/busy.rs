@@ -72,7 +72,9 @@ fn others_are_told_that_a_script_lasts_and_may_end_it() {
             two.send_bytes(&encode_request(&["GET", "a"]))
                 .expect("sent");
             wait_until_busy(&mut one, script);
-            assert_eq!(answer(&mut two), BUSY, "{target}");
+            // On a slow machine it was sooner than the script.
+            let early = answer(&mut two);
+            assert!(early == BUSY || early == "1", "{target}: {early}");
             for (request, wanted) in [
                 ("GET a", BUSY),
                 ("SET a 2", BUSY),

@@ -279,10 +279,8 @@ impl Control {
             return;
         }
         self.ending_since_ns = None;
-        if !self.is_first_round {
-            self.server
-                .check_memory(self.server.persistence.ring_capacity());
-        }
+        self.server
+            .check_memory(self.server.persistence.ring_capacity());
         // A script may keep others out for long, and signals are to be heard meanwhile.
         if self.server.running.ms() > CRON_PATIENCE.as_millis() as i64 {
             return;
