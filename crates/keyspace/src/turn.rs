@@ -30,7 +30,7 @@ use parking_lot::{Condvar, Mutex};
 use barrier::Barrier;
 use holding::Holding;
 
-/// The time that a wait to be alone last gives the others.
+/// Pause between two attempts to be alone after all others.
 const LAST_PAUSE: Duration = Duration::from_micros(100);
 
 /// The turn counters of all workers.

@@ -222,7 +222,7 @@ impl Context<'_> {
 pub(crate) struct Errand {
     pub(super) command: &'static Command,
     pub(super) request: Box<Transaction>,
-    /// The copy of its connection's that it runs in.
+    /// A copy of the session of its connection.
     pub(super) session: Session,
     pub(super) task: Chore,
     pub(super) answer: Sender<Answer>,

@@ -27,6 +27,7 @@ impl Errand {
         }
         context.tell_own_changes();
         tracking::set_current(0);
+        context.unpin();
         context.forget_values();
         server.observers.tracking.broadcast(server);
         let output = std::mem::take(&mut caller.output);

@@ -33,8 +33,6 @@ pub(crate) struct Outside {
     /// Messages and ends of connections for the next turn.
     pub(super) messages: Vec<Message>,
     closed: BTreeSet<u64>,
-    /// Connections that wait for the script were told that it lasts long.
-    has_refused: bool,
     /// Whether the next turn has more to look at than its events.
     has_missed: bool,
     /// Errands that have not begun.
@@ -131,7 +129,6 @@ impl Worker {
             }
         }
         self.set_outside(false);
-        self.outside.has_refused = false;
         for token in std::mem::take(&mut self.outside.closed) {
             self.close(token);
         }
@@ -175,8 +172,8 @@ impl Worker {
             }
         }
         self.run_group();
-        if !self.outside.has_refused && self.lasts_long() {
-            self.outside.has_refused = true;
+        if !self.paused.is_empty() && self.lasts_long() {
+            // They are refused.
             self.run_paused();
         }
     }

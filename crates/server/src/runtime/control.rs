@@ -260,7 +260,7 @@ impl Control {
         }
     }
 
-    /// A script that has changed data runs to its end; if that takes long, the end of the server goes first.
+    /// Ends the process if the end of the server has waited long for a script that has changed data.
     fn end_in_spite_of_a_script(&mut self) {
         let now = sys::clock::monotonic_ns();
         let since = *self.ending_since_ns.get_or_insert(now);

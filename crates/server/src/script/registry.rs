@@ -39,7 +39,7 @@ pub(crate) enum Pace {
     Slow,
 }
 
-/// Words of Lua without which a script does only so much as its text has words.
+/// Words of Lua: a script that has none of them has neither loops nor functions of its own.
 const LOOPS: [&[u8]; 4] = [b"while", b"for", b"repeat", b"function"];
 
 impl Script {

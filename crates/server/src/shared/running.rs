@@ -109,8 +109,8 @@ impl RunningScript {
         };
     }
 
-    /// Before a script on a thread of its own: lets the workers have a turn that the last script has kept
-    /// outside.
+    /// Waits until the workers that the last script has kept outside have begun a turn, for [`SCRIPT_PAUSE`]
+    /// at most.
     pub(crate) fn let_others_in(&self) {
         let began = Instant::now();
         while self.outside.load(SeqCst) > 0 && began.elapsed() < SCRIPT_PAUSE {

@@ -226,8 +226,7 @@ fn run_in(
         context.session.protocol,
     );
     let server = context.server;
-    let memory_most = SCRIPT_RUN_LEAST.max(server.room_now() / 2);
-    if bytes_in_lua(args) > memory_most {
+    if bytes_in_lua(args) > SCRIPT_RUN_LEAST.max(server.room_now() / 2) {
         return Err(failure::OUT_OF_MEMORY);
     }
     // EXEC has done so already.
@@ -246,7 +245,7 @@ fn run_in(
         protocol,
         // The reply is copied once, into a buffer that doubles.
         reply_most: SCRIPT_REPLY_MOST.min(server.room_now() / 4),
-        memory_most,
+        memory_most: SCRIPT_RUN_LEAST.max(server.room_now() / 2),
     };
     let ended = state.run(&mut host, function, call, &mut reply);
     let finished = host.finish();
@@ -285,7 +284,11 @@ fn run_in(
 fn shut_out(context: &mut Context<'_>, place: RunPlace) {
     context.store.release();
     match place {
-        RunPlace::Apart => context.store.begin_alone_last(),
+        RunPlace::Apart => {
+            context.store.begin_alone_last();
+            // Another script may have lasted meanwhile.
+            context.store.now = sys::clock::realtime_ms();
+        }
         RunPlace::Worker | RunPlace::Transaction => context.store.begin_alone(),
     }
     context.store.begin_batch();

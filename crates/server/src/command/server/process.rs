@@ -105,7 +105,7 @@ pub(super) fn shutdown(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     );
     let server = context.server;
     if context.extras.is_outside {
-        // A script has no half: all that it has changed is lost, and nothing else.
+        // The changes of a script are kept as a whole or not at all: those of this one are lost.
         if !end.no_save {
             return Err(failure::BUSY);
         }
