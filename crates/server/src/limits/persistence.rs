@@ -49,8 +49,16 @@ pub(crate) const LOAD_BUFFER_BYTES: usize = 128 * 1024;
 pub(crate) const RELIEF_SHARE: usize = 8;
 pub(crate) const RELIEF_PASSES: usize = 2;
 
+/// Values, or leaves of collections, that leave memory under one lock meanwhile, if the shard has few values.
+pub(crate) const RELIEF_LEAVES: usize = 256;
+
 /// Buffers that wait for each of the threads that load a snapshot.
 pub(crate) const LOAD_BUFFERS_PER_THREAD: usize = 4;
+
+/// How often the thread that reads looks whether its buffers are in the keyspace, while memory is short;
+/// bytes of a collection between two looks at whether memory is short.
+pub(crate) const LOAD_LOOK: std::time::Duration = std::time::Duration::from_millis(1);
+pub(crate) const LOAD_LOOK_BYTES: u64 = 1 << 20;
 
 /// Threads that put loaded data into the keyspace; more would wait for the one that reads.
 pub(crate) const LOAD_THREADS: usize = 6;

@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use ferrite_log::{Appender, DbId};
-use keyspace::{Offloading, ShardId, Turn};
+use keyspace::{Database, Offloading, ShardId, Turn};
 use parking_lot::Mutex;
 
 use super::instances::is_written;
 use super::switch::{ensure, log_some};
 use crate::config::Setting;
-use crate::limits::{PACK_SHARE, RELIEF_PASSES, RELIEF_SHARE};
+use crate::limits::{PACK_SHARE, RELIEF_LEAVES, RELIEF_PASSES, RELIEF_SHARE};
 use crate::persistence::durable::Durable;
 use crate::persistence::journal::address_of;
 
@@ -39,13 +39,29 @@ impl Relief<'_> {
         is_possible.then_some(Relief { server, own })
     }
 
-    /// Makes room if memory is short. The thread is outside of its turn.
+    /// Whether memory is short, if `more` bytes are taken. Memory that the load has freed may still be the
+    /// allocator's, and no worker looks at it meanwhile.
+    pub(crate) fn is_short(&self, more: usize) -> bool {
+        let memory = &self.server.memory;
+        if memory.is_near_with(more + self.room()) && memory.look_again(sys::clock::realtime_ms()) {
+            memory.purge_if_much();
+        }
+        memory.is_near_with(more)
+    }
+
+    /// Bytes that are freed in one go.
+    fn room(&self) -> usize {
+        let limit = self.server.settings.int(Setting::MaxMemory).unsigned_abs() as usize;
+        limit / RELIEF_SHARE
+    }
+
+    /// Makes room if memory is short, for `more` bytes at least. The thread is outside of its turn.
     ///
     /// # Errors
     /// The log refuses records.
-    pub(crate) fn relieve(&self, turn: &mut Turn<'_>) -> Result<(), String> {
+    pub(crate) fn relieve(&self, turn: &mut Turn<'_>, more: usize) -> Result<(), String> {
         let (server, memory) = (self.server, &self.server.memory);
-        if !memory.is_near() {
+        if !self.is_short(more) {
             return Ok(());
         }
         let own = &mut *self.own.lock();
@@ -53,13 +69,12 @@ impl Relief<'_> {
             let alone = server.keyspace.turns().exclusive();
             server.begin_offloading(&alone);
         }
-        let limit = server.settings.int(Setting::MaxMemory).unsigned_abs() as usize;
-        let room = limit / RELIEF_SHARE;
+        let room = self.room().max(more);
         let shards = server.keyspace.shards();
         let portion = (shards / RELIEF_SHARE).max(1);
         // The first pass spares values that were used.
         for _ in 0..RELIEF_PASSES * shards.div_ceil(portion) {
-            if !memory.is_near_with(room) {
+            if !self.is_short(room) {
                 break;
             }
             let these: Vec<_> = (own.hand..own.hand + portion)
@@ -67,7 +82,7 @@ impl Relief<'_> {
                 .collect();
             own.hand = (own.hand + portion) % shards;
             self.log(turn, &mut own.appender, &these)?;
-            self.let_go(turn, own.appender.as_ref(), &these);
+            self.let_go(turn, own.appender.as_ref(), &these, room);
             while server.keyspace.pending_reclaims() > 0 && memory.is_near() {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -119,42 +134,52 @@ impl Relief<'_> {
         log.sync(end).map_err(|refusal| refusal.to_string())
     }
 
-    /// Offloads values of these shards that are in the log.
-    fn let_go(&self, turn: &mut Turn<'_>, appender: Option<&Appender>, shards: &[ShardId]) {
+    /// Offloads values of these shards that are in the log, until there is room.
+    fn let_go(
+        &self,
+        turn: &mut Turn<'_>,
+        appender: Option<&Appender>,
+        shards: &[ShardId],
+        room: usize,
+    ) {
         let keyspace = &self.server.keyspace;
-        turn.enter();
+        let Some(appender) = appender else { return };
         for db in 0..keyspace.databases() {
-            let Some(database) = keyspace.existing(turn, db) else {
-                continue;
-            };
             for &shard in shards {
-                let most = database.shard_resident(shard);
-                let mut guard = database.lock_shard(shard, sys::clock::realtime_ms());
-                guard.offload(most, |entry, leaf| {
-                    if let Some(leaf) = leaf {
-                        let record = leaf.record.zip(appender);
-                        return match record {
-                            Some((base, appender)) if is_written(appender, base) => {
-                                Offloading::Goes
-                            }
-                            _ => Offloading::Stays,
-                        };
+                loop {
+                    turn.enter();
+                    let database = keyspace.existing(turn, db);
+                    let gone =
+                        database.map_or(0, |database| let_some_go(database, shard, appender));
+                    turn.leave();
+                    if gone == 0 || !self.is_short(room) {
+                        break;
                     }
-                    let (key, value) = (entry.key().bytes.len(), entry.value_len());
-                    match (address_of(entry), appender) {
-                        (Some(address), Some(appender))
-                            if !address.is_patched()
-                                && !address.is_blob()
-                                && appender.is_written(address, key, value) =>
-                        {
-                            Offloading::Goes
-                        }
-                        _ => Offloading::Stays,
-                    }
-                });
-                while guard.pack(PACK_SHARE) {}
+                }
             }
         }
-        turn.leave();
     }
+}
+
+/// Offloads values of a shard, a part of them. Returns how many went.
+fn let_some_go(database: &Database, shard: ShardId, appender: &Appender) -> usize {
+    let most = database.shard_resident(shard).max(RELIEF_LEAVES);
+    let mut guard = database.lock_shard(shard, sys::clock::realtime_ms());
+    let (gone, _) = guard.offload(most, |entry, leaf| {
+        let is_in_log = match leaf {
+            Some(leaf) => leaf.record.is_some_and(|base| is_written(appender, base)),
+            None => address_of(entry).is_some_and(|address| {
+                let (key, value) = (entry.key().bytes.len(), entry.value_len());
+                !address.is_patched()
+                    && !address.is_blob()
+                    && appender.is_written(address, key, value)
+            }),
+        };
+        match is_in_log {
+            true => Offloading::Goes,
+            false => Offloading::Stays,
+        }
+    });
+    while guard.pack(PACK_SHARE) {}
+    gone
 }

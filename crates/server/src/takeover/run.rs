@@ -360,7 +360,7 @@ impl<'f> Runner<'f> {
         {
             // The log has one appender for both.
             self.caller.journal = None;
-            relief.relieve(&mut self.caller.turn)?;
+            relief.relieve(&mut self.caller.turn, 0)?;
             relief.let_go_of_log();
             self.caller.journal = Some(journal(self.server)?);
         }

@@ -49,11 +49,15 @@ fn memory_of(server: &Durable) -> LoadMemory<'_> {
     LoadMemory { server, may_leave }
 }
 
-/// Whether memory is short. As long as it is not, a collection is made in memory, which is faster. What is
-/// there by then takes more while it goes to the log.
+/// Bytes that a collection of [`least_bytes`] takes more while it goes to the log.
+pub(super) fn moving_bytes(server: &Durable) -> usize {
+    let limit = server.settings.int(Setting::MaxMemory).unsigned_abs();
+    usize::try_from(limit).unwrap_or(usize::MAX) / MOVING_SHARE
+}
+
+/// Whether memory is short. As long as it is not, a collection is made in memory, which is faster.
 pub(super) fn is_needed(server: &Durable) -> bool {
-    let limit = server.settings.int(Setting::MaxMemory).unsigned_abs() as usize;
-    memory_of(server).is_short(limit / MOVING_SHARE)
+    memory_of(server).is_short(moving_bytes(server))
 }
 
 /// The message about items that make no sense.

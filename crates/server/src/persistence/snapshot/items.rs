@@ -184,16 +184,20 @@ pub(crate) struct Destination<'k> {
     /// Items that have expired at this time (Unix, ms) are left out.
     pub(crate) now: Option<i64>,
     /// What becomes of very many items.
-    pub(crate) beyond: Beyond,
+    pub(crate) beyond: Beyond<'k>,
 }
+
+/// Makes room for so many bytes.
+type MakeRoom<'k> = &'k dyn Fn(usize) -> Result<(), String>;
 
 /// What becomes of a collection with many items.
 #[derive(Clone, Copy)]
-pub(crate) enum Beyond {
+pub(crate) enum Beyond<'k> {
     /// It is made in memory.
     InMemory,
-    /// When memory is short, its leaves are written to the log for this database.
-    InLog(DbId),
+    /// When memory is short, its leaves are written to the log for this database. Those in memory take more
+    /// while they go there.
+    InLog(DbId, MakeRoom<'k>),
     /// Its items are dropped now and then, so some that come twice are not found.
     Dropped,
 }
@@ -249,8 +253,10 @@ impl Destination<'_> {
                 let none = server.keyspace.builder(builder.kind(), self.key);
                 return Ok(Making::InMemory(none));
             }
-            Beyond::InLog(_) if in_log::is_needed(server) => {}
-            Beyond::InLog(_) => return Ok(Making::InMemory(builder)),
+            Beyond::InLog(_, make_room) if in_log::is_needed(server) => {
+                make_room(in_log::moving_bytes(server))?;
+            }
+            Beyond::InLog(..) => return Ok(Making::InMemory(builder)),
         }
         if let Some(now) = self.now {
             builder.remove_due(now.max(0) as u64);
@@ -267,7 +273,7 @@ impl Destination<'_> {
 
     fn finish(&self, server: &Durable, making: Making<'_>) -> Result<ReadItems, String> {
         let mut builder = match (making, self.beyond) {
-            (Making::InLog(large), Beyond::InLog(db)) => {
+            (Making::InLog(large), Beyond::InLog(db, _)) => {
                 let made = large.finish(db, self.expiry);
                 let made = made.map_err(|problem| self.named(&problem))?;
                 return Ok(made.map_or(ReadItems::Over, ReadItems::Items));

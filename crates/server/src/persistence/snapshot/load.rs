@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,10 @@ use rdb::{Entry, Item, Typed, TypedReader};
 
 use super::items::{Beyond, Destination, KINDS, ReadItems, read_items};
 use crate::config::Setting;
-use crate::limits::{LOAD_BUFFER_BYTES, LOAD_BUFFERS_PER_THREAD, LOAD_THREADS, LOAD_WINDOW};
+use crate::limits::{
+    LOAD_BUFFER_BYTES, LOAD_BUFFERS_PER_THREAD, LOAD_LOOK, LOAD_LOOK_BYTES, LOAD_THREADS,
+    LOAD_WINDOW,
+};
 use crate::persistence::durable::Durable;
 use crate::persistence::relief::Relief;
 
@@ -55,6 +58,8 @@ struct Load<'s> {
     only_checks: bool,
     /// Makes room when memory is short.
     relief: Option<Relief<'s>>,
+    /// Buffers that were read and whose keys are not in the keyspace yet.
+    underway: AtomicUsize,
     /// Keeps leaves in the log whose key is not there yet.
     _hold: Option<Hold>,
     /// Error of a thread that inserts.
@@ -134,6 +139,7 @@ impl<'s> Load<'s> {
             only_checks: false,
             _hold: relief.as_ref().and_then(|_| server.persistence.hold()),
             relief,
+            underway: AtomicUsize::new(0),
             problem: Mutex::new(None),
             has_problem: AtomicBool::new(false),
         };
@@ -172,6 +178,7 @@ impl<'s> Load<'s> {
                 scope.spawn(|| self.fill_all(&receiver));
             }
             let read = self.read(file, |buffer| {
+                self.underway.fetch_add(1, Relaxed);
                 let sent = sender.send(buffer);
                 sent.map_err(|_| "nobody fills the keyspace".to_owned())
             });
@@ -188,13 +195,13 @@ impl<'s> Load<'s> {
         loop {
             let received = receiver.lock().recv();
             let Ok(buffer) = received else { return };
-            if self.has_problem.load(Relaxed) {
-                continue;
-            }
-            if let Err(problem) = self.fill(&mut turn, buffer) {
+            if !self.has_problem.load(Relaxed)
+                && let Err(problem) = self.fill(&mut turn, buffer)
+            {
                 self.problem.lock().get_or_insert(problem);
                 self.has_problem.store(true, Relaxed);
             }
+            self.underway.fetch_sub(1, Relaxed);
         }
     }
 
@@ -209,6 +216,26 @@ impl<'s> Load<'s> {
             return Err("the server ends".into());
         }
         Ok(())
+    }
+
+    /// Waits while keys are underway and memory is short, if `more` bytes are taken. Keys cannot leave memory
+    /// before they are in the keyspace, and a large collection is a buffer of its own.
+    fn wait_for_fillers(&self, more: usize) -> Result<(), String> {
+        let is_short = |relief: &Relief<'_>| relief.is_short(more);
+        while self.underway.load(Relaxed) > 0 && self.relief.as_ref().is_some_and(is_short) {
+            self.check()?;
+            std::thread::sleep(LOAD_LOOK);
+        }
+        Ok(())
+    }
+
+    /// Makes room for so many bytes of the thread that reads.
+    fn make_room(&self, more: usize) -> Result<(), String> {
+        let Some(relief) = &self.relief else {
+            return Ok(());
+        };
+        self.wait_for_fillers(more)?;
+        relief.relieve(&mut self.server.keyspace.turns().register(), more)
     }
 
     /// Reads the file and passes on its keys, a buffer at a time.
@@ -267,6 +294,7 @@ impl<'s> Load<'s> {
         reader.only(KINDS);
         let (mut name, mut database) = (Vec::new(), 0);
         loop {
+            self.wait_for_fillers(0)?;
             match reader.next().map_err(wrong)? {
                 None => break,
                 Some(Typed::Item(item)) => match item {
@@ -286,8 +314,13 @@ impl<'s> Load<'s> {
                 }) => {
                     name.clear();
                     name.extend_from_slice(key);
+                    let mut looked = loading.loaded_bytes.load(Relaxed);
                     let mut pause = |offset| {
                         loading.loaded_bytes.store(offset, Relaxed);
+                        if offset - looked >= LOAD_LOOK_BYTES {
+                            looked = offset;
+                            self.make_room(0)?;
+                        }
                         self.check()
                     };
                     let destination = Destination {
@@ -296,7 +329,9 @@ impl<'s> Load<'s> {
                         now: (!self.keeps_expired).then_some(self.now),
                         beyond: match &self.relief {
                             _ if self.only_checks => Beyond::Dropped,
-                            Some(_) => Beyond::InLog(self.log_id(database)),
+                            Some(_) => {
+                                Beyond::InLog(self.log_id(database), &|more| self.make_room(more))
+                            }
                             None => Beyond::InMemory,
                         },
                     };
@@ -382,7 +417,7 @@ impl<'s> Load<'s> {
         loading.keys.fetch_add(keys as u64, Relaxed);
         result?;
         match &self.relief {
-            Some(relief) => relief.relieve(turn),
+            Some(relief) => relief.relieve(turn, 0),
             None => Ok(()),
         }
     }
