@@ -49,6 +49,11 @@ impl Keyspace {
         turn.is_holding = true;
     }
 
+    /// Whether the turn holds the shard of a hash.
+    pub fn is_held(&self, turn: &Turn<'_>, database: usize, hash: u64) -> bool {
+        turn.is_holding && turn.held.contains(database, self.shard_of(hash))
+    }
+
     /// Unlocks what is held, and forgets what was wanted.
     pub fn release(&self, turn: &mut Turn<'_>) {
         if std::mem::take(&mut turn.is_holding) && cfg!(not(break_locks)) {

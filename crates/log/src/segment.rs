@@ -132,6 +132,13 @@ pub(crate) fn file_name(first: Lsn) -> String {
     format!("{:016x}.log", first.0)
 }
 
+/// Whether all bytes are zero, many at a time: whole segments are looked at.
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
+    let (chunks, rest) = bytes.as_chunks::<64>();
+    let any = |bytes: &[u8]| bytes.iter().fold(0, |all, byte| all | byte);
+    chunks.iter().all(|chunk| any(chunk) == 0) && any(rest) == 0
+}
+
 /// The first position of the segment with this file name; `None` if it is no segment's name.
 pub(crate) fn first_of(file_name: &str) -> Option<Lsn> {
     let digits = file_name.strip_suffix(".log")?;
@@ -216,7 +223,7 @@ impl Header {
 
     /// Reads the header at the beginning of `bytes`; with its length.
     pub(crate) fn decode(bytes: &[u8]) -> Result<(Header, usize), HeaderFlaw> {
-        if bytes.iter().take(BLOCK).all(|&byte| byte == 0) {
+        if is_zero(&bytes[..bytes.len().min(BLOCK)]) {
             return Err(HeaderFlaw::Nothing);
         }
         if bytes.len() < LISTS_AT {
@@ -421,6 +428,19 @@ mod tests {
             bytes: 8,
         }];
         assert_eq!(Header::decode(&header.encode()), Err(HeaderFlaw::Damaged));
+    }
+
+    #[test]
+    fn one_byte_that_is_not_zero_is_found_anywhere() {
+        for len in [0, 1, 63, 64, 65, 200] {
+            let mut bytes = vec![0; len];
+            assert!(is_zero(&bytes));
+            for at in 0..len {
+                bytes[at] = 0x80;
+                assert!(!is_zero(&bytes), "{at} of {len}");
+                bytes[at] = 0;
+            }
+        }
     }
 
     #[test]

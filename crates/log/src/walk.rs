@@ -244,7 +244,9 @@ impl<'f> Walk<'f> {
         loop {
             self.fill(CHUNK as u64)?;
             let bytes = &self.buffer[(self.at - self.buffer_at) as usize..];
-            if let Some(last) = bytes.iter().rposition(|&byte| byte != 0) {
+            if !segment::is_zero(bytes)
+                && let Some(last) = bytes.iter().rposition(|&byte| byte != 0)
+            {
                 dirty_end = self.offset(Lsn(self.at)) + last as u64 + 1;
                 let mut index = 0;
                 while index + MARK <= bytes.len() {

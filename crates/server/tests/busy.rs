@@ -132,6 +132,80 @@ fn of_a_script_that_has_written_nothing_is_left() {
     }
 }
 
+/// A pattern that takes about 2^N steps, in a text without a word of a loop.
+fn searching(steps: u32) -> String {
+    format!(
+        "string.find(string.rep('a', {steps}), string.rep('a?', {steps}) .. string.rep('a', {steps}) .. 'b')"
+    )
+}
+
+/// A script that begins on its worker, has an effect, and then takes long goes on there: it runs once.
+#[test]
+fn a_script_with_an_effect_does_not_begin_again() {
+    for target in TARGETS {
+        let server = Server::start(target, &SLOW_TO_REFUSE);
+        let (mut client, mut listener) = (server.client(), server.client());
+        listener.ask("SUBSCRIBE channel");
+        let search = searching(15);
+        for key in ["'a'", "KEYS[1]"] {
+            let script = format!("local n = redis.call('incr', {key}) {search} return n");
+            for run in 1..=3 {
+                let reply = client.call(&["EVAL", &script, "1", "b"]);
+                assert_eq!(reply.expect("a reply"), Value::Int(run), "{target} {key}");
+            }
+        }
+        let script = format!("redis.call('publish', 'channel', ARGV[1]) {search}");
+        for said in ["one", "two"] {
+            client.call(&["EVAL", &script, "0", said]).expect("a reply");
+            let heard = answer(&mut listener);
+            assert!(heard.contains(said), "{target}: {heard}");
+        }
+    }
+}
+
+/// A script that holds its keys alone, and is in a pattern without an end after a write, keeps others waiting
+/// for a second. Its changes stay, as those of a script with an error do.
+#[test]
+fn a_script_that_holds_its_keys_ends() {
+    let target = Target::Logged { threads: 3 };
+    let server = Server::start(target, &QUICK_TO_REFUSE);
+    let search = searching(60);
+    let script = format!("redis.call('set', KEYS[1], 1) pcall(string.len, '') {search} {search}");
+    let mut runner = server.client();
+    let request = ["EVAL", &script, "1", "a"];
+    runner.send(&request).expect("the server reads");
+    let mut others: Vec<Client> = (0..6).map(|_| server.client()).collect();
+    for other in &mut others {
+        assert!(matches!(other.ask("INCR b"), Value::Int(_)));
+        assert_eq!(other.ask("GET a").text(), "1");
+    }
+    let ended = answer(&mut runner);
+    assert!(
+        ended.starts_with("ERR Error running script: it took"),
+        "{ended}"
+    );
+}
+
+/// The server ends while a script that has begun on its worker lasts and has changed data.
+#[test]
+fn of_a_script_without_a_loop_nothing_is_left_either() {
+    for (target, keys) in [
+        (Target::Logged { threads: 1 }, 1),
+        (Target::Logged { threads: 3 }, 2),
+    ] {
+        let mut server = Server::start(target, &SLOW_TO_REFUSE);
+        let search = searching(60);
+        let script =
+            format!("redis.call('set', KEYS[1], 1) redis.call('set', KEYS[{keys}], 2) {search}");
+        let mut runner = server.client();
+        let request = ["EVAL", &script, "2", "a", "b"];
+        runner.send(&request).expect("the server reads");
+        sleep(Duration::from_millis(300));
+        server.start_again(target, Signal::KILL, &SLOW_TO_REFUSE);
+        assert_eq!(server.client().ask("EXISTS a b"), Value::Int(0), "{target}");
+    }
+}
+
 /// Takes so many milliseconds, and then writes.
 fn lasting(ms: u32) -> String {
     format!(

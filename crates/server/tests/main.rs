@@ -11,6 +11,7 @@ mod cluster;
 mod command_table;
 mod connections;
 mod damaged_trees;
+mod declared;
 mod defaults;
 mod differential;
 mod disk;

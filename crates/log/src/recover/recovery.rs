@@ -24,7 +24,7 @@ use crate::manifest;
 use crate::options::Options;
 use crate::paths::Paths;
 use crate::record::Tag;
-use crate::segment::Name;
+use crate::segment::{Name, is_zero};
 use crate::segments::{Segment, Segments};
 use crate::space;
 
@@ -340,7 +340,7 @@ impl Recovery {
             while at < size {
                 let bytes = &mut piece[..(size - at).min(1 << 16) as usize];
                 file.read_exact_at(bytes, at)?;
-                if bytes.iter().any(|&byte| byte != 0) {
+                if !is_zero(bytes) {
                     return Ok(false);
                 }
                 at += bytes.len() as u64;

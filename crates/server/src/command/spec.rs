@@ -153,6 +153,12 @@ impl Spec {
         }
     }
 
+    /// Whether one of these flags is set.
+    #[inline]
+    pub(crate) const fn has_any(&self, flags: u32) -> bool {
+        self.flags & flags != 0
+    }
+
     /// Whether all flags of `flags` are set.
     #[inline]
     pub(crate) const fn has(&self, flags: u32) -> bool {

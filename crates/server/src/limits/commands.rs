@@ -106,6 +106,10 @@ pub(crate) const SCRIPT_MEMORY_MOST: usize = 256 << 20;
 /// A script that takes longer, without an effect so far, begins again on a thread of its own.
 pub(crate) const SCRIPT_QUICK_NS: u64 = 5_000_000;
 
+/// Nanoseconds in Lua, without its commands, after which a slow script ends that holds shards and has changed
+/// data: requests for its keys wait meanwhile.
+pub(crate) const SCRIPT_HELD_NS: u64 = 1_000_000_000;
+
 /// How long a script on a thread of its own waits for workers that the last one has kept outside.
 pub(crate) const SCRIPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 

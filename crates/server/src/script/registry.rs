@@ -14,6 +14,7 @@ use parking_lot::RwLock;
 use sha1_smol::Sha1;
 
 use super::Flags;
+use super::proof::{FindPlaces, names_its_keys};
 use crate::limits::{SCRIPT_QUICK_NS, SCRIPTS_OF_EVAL};
 
 /// The SHA-1 of a text.
@@ -26,6 +27,8 @@ pub(crate) struct Script {
     pub(crate) name: String,
     pub(crate) text: Box<[u8]>,
     pub(crate) flags: Flags,
+    /// It uses no keys but those of its request, and has no loop.
+    pub(crate) names_its_keys: bool,
     pace: AtomicU8,
 }
 
@@ -70,17 +73,21 @@ impl Script {
         &self.text[end.unwrap_or(0)..]
     }
 
-    pub(crate) fn new(sha: Sha, text: &[u8], flags: Flags) -> Script {
-        Script {
+    /// `places`: places of the keys of commands.
+    pub(crate) fn new(sha: Sha, text: &[u8], flags: Flags, places: FindPlaces<'_>) -> Script {
+        let mut script = Script {
             sha,
             name: sha.iter().map(|byte| format!("{byte:02x}")).collect(),
             text: text.into(),
             flags,
+            names_its_keys: false,
             pace: AtomicU8::new(match has_loop(text) {
                 true => Pace::Slow,
                 false => Pace::Quick,
             } as u8),
-        }
+        };
+        script.names_its_keys = !has_loop(text) && names_its_keys(script.body(), places);
+        script
     }
 
     /// The pace of its last run, or the one that its text suggests.
@@ -177,7 +184,9 @@ mod tests {
     fn script(number: usize) -> Arc<Script> {
         let text = format!("return {number}");
         let sha = Script::sha_of(text.as_bytes());
-        Arc::new(Script::new(sha, text.as_bytes(), Flags::default()))
+        let places = |_: &[u8], _: Option<&[u8]>| None;
+        let flags = Flags::default();
+        Arc::new(Script::new(sha, text.as_bytes(), flags, &places))
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub(crate) struct RunningScript {
     state: AtomicU8,
     /// When it began (monotonic ms).
     since_ms: AtomicI64,
+    /// Scripts that hold shards, have changed data, and last.
+    lasting: AtomicUsize,
     /// Workers that are kept outside of their turns by scripts of others.
     outside: AtomicUsize,
     /// The process ends at once, beside any script.
@@ -68,7 +70,15 @@ impl RunningScript {
 
     /// Whether one runs.
     pub(crate) fn any(&self) -> bool {
-        !self.is(State::None)
+        !self.is(State::None) || self.lasting.load(SeqCst) > 0
+    }
+
+    /// Notes that a script that holds shards and has changed data lasts, or that it has ended.
+    pub(crate) fn note_lasting(&self, lasts: bool) {
+        match lasts {
+            true => self.lasting.fetch_add(1, SeqCst),
+            false => self.lasting.fetch_sub(1, SeqCst),
+        };
     }
 
     /// Whether it is to stop.
@@ -93,9 +103,9 @@ impl RunningScript {
         }
     }
 
-    /// Milliseconds for which it has run; 0 if none runs.
+    /// Milliseconds for which it has run and kept all others outside; 0 if none does.
     pub(crate) fn ms(&self) -> i64 {
-        match self.any() {
+        match !self.is(State::None) {
             true => now_ms() - self.since_ms.load(SeqCst),
             false => 0,
         }

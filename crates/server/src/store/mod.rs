@@ -239,6 +239,11 @@ impl Store<'_> {
         self.keyspace.hold(self.turn);
     }
 
+    /// Whether the shard of a hash of the own database is held.
+    pub(crate) fn is_held(&self, hash: u64) -> bool {
+        self.keyspace.is_held(self.turn, self.db, hash)
+    }
+
     /// Unlocks what is held, and forgets what was wanted.
     pub(crate) fn release(&mut self) {
         self.keyspace.release(self.turn);

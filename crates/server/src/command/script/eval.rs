@@ -6,9 +6,10 @@ use std::sync::Arc;
 use lua::{Arguments, Call, Ended};
 
 use super::host::{Cause, Rules, Run, RunPlace};
-use crate::command::{Args, Context, Engine, Failure, Handled, Next, failure};
+use crate::command::row::Control;
+use crate::command::{Args, Context, Engine, Failure, Handled, Next, failure, flag, table};
 use crate::limits::{FORESEEN_BYTES, SCRIPT_REPLY_MOST, SCRIPT_RUN_LEAST};
-use crate::script::{Pace, Script, flags_of};
+use crate::script::{KeyPlaces, Pace, Script, flags_of};
 use crate::shared::memory::Room;
 
 const NO_SCRIPT: Failure = Failure::of("NOSCRIPT No matching script. Please use EVAL.");
@@ -19,6 +20,9 @@ const OOM_WITHOUT_FLAG: Failure = Failure::of(
 );
 const NOT_IN_CLUSTER: Failure =
     Failure::of("ERR Can not run script on cluster, 'no-cluster' flag is set.");
+const TOO_LONG: Failure = Failure::of(
+    "ERR Error running script: it took more than a second without a command after it had changed data",
+);
 const ENDING: Failure = Failure::of("ERR Error running script: the server shuts down");
 
 /// Whether a command lets scripts write.
@@ -99,12 +103,32 @@ pub(super) fn kept(context: &Context<'_>, digits: &[u8]) -> Result<Arc<Script>, 
 /// A script of a text that Lua understands.
 pub(super) fn compiled(context: &mut Context<'_>, text: &[u8]) -> Result<Arc<Script>, Failure> {
     let flags = flags_of(text)?;
-    let script = Script::new(Script::sha_of(text), text, flags);
+    let script = Script::new(Script::sha_of(text), text, flags, &key_places);
     let engine = context.extras.engine.get_or_insert_default();
     match engine.function(context.server, &script) {
         Ok(_) => Ok(Arc::new(script)),
         Err(message) => Err(not_compiled(&message)),
     }
+}
+
+/// Places of the keys of a command that a script calls by these words; `None` if other arguments decide about
+/// them, or about the database.
+fn key_places(name: &[u8], first: Option<&[u8]>) -> Option<KeyPlaces> {
+    let command = table().find_with(name, first)?;
+    let spec = command.spec;
+    let is_plain = command.control == Control::None
+        && command.subcommands.is_empty()
+        && !spec.has(flag::NOSCRIPT)
+        && !matches!(spec.name, "copy" | "move");
+    if !is_plain || !command.has_plain_keys() || (spec.keys.is_empty() && !spec.has(flag::NO_DATA))
+    {
+        return None;
+    }
+    Some(KeyPlaces {
+        first: usize::try_from(command.first_key).ok()?,
+        last: command.last_key,
+        step: usize::try_from(command.key_step.max(1)).ok()?,
+    })
 }
 
 fn not_compiled(message: &[u8]) -> Failure {
@@ -163,10 +187,11 @@ fn rules(
 /// Runs a script, here or, if it may be slow, on a thread of its own.
 fn run(context: &mut Context<'_>, args: &Args<'_>, evaluation: Evaluation) -> Handled {
     let place = match context.may_defer() {
+        true if evaluation.script.names_its_keys => RunPlace::Shards,
         true => RunPlace::Worker,
         false => RunPlace::Transaction,
     };
-    if place == RunPlace::Worker && evaluation.script.pace() == Pace::Slow {
+    if place != RunPlace::Transaction && evaluation.script.pace() == Pace::Slow {
         return Ok(defer(context, args, evaluation));
     }
     match run_at(context, args, &evaluation, place)? {
@@ -194,7 +219,7 @@ enum Ran {
     Slow,
 }
 
-/// Runs a script while no other worker is inside a turn.
+/// Runs a script while nobody else uses its data.
 fn run_at(
     context: &mut Context<'_>,
     args: &Args<'_>,
@@ -232,11 +257,15 @@ fn run_in(
     // EXEC has done so already.
     let is_alone = !context.in_transaction;
     if is_alone {
-        shut_out(context, rules.place);
+        let hashes = (3..3 + keys).map(|at| args.key(at).hash);
+        shut_out(context, rules.place, hashes);
     }
     context.extras.in_script = true;
     let mut reply = Vec::new();
-    server.running.begin();
+    let holds = rules.place == RunPlace::Shards;
+    if !holds {
+        server.running.begin();
+    }
     let mut host = Run::new(context, rules);
     let call = Call {
         name: &script.name,
@@ -250,16 +279,16 @@ fn run_in(
     let ended = state.run(&mut host, function, call, &mut reply);
     let finished = host.finish();
     let stopped_at = state.stopped_at();
-    server.running.end();
+    if !holds {
+        server.running.end();
+    }
     context.extras.in_script = false;
     context.command = outer;
     // A script's SELECT ends with it.
     context.session.select(db);
     context.refresh();
     if is_alone {
-        context.in_transaction = false;
-        context.store.end_batch();
-        context.store.end_alone();
+        let_in(context, rules.place);
     }
     script.note_pace(finished.ns);
     if finished.cause == Some(Cause::Slow) {
@@ -271,6 +300,7 @@ fn run_in(
     }
     let done = match (ended, finished.cause) {
         (Ended::Stopped, Some(Cause::Killed)) => Err(killed(script, stopped_at)),
+        (Ended::Stopped, Some(Cause::TooLong)) => Err(TOO_LONG),
         _ => answer(context, ended, &reply),
     };
     if is_alone {
@@ -280,10 +310,15 @@ fn run_in(
     done.map(Ran::Answered)
 }
 
-/// Keeps all others from the data, and begins a batch of the log.
-fn shut_out(context: &mut Context<'_>, place: RunPlace) {
+/// Keeps others from all data, or from that of keys with these hashes, and begins a batch of the log.
+fn shut_out(context: &mut Context<'_>, place: RunPlace, keys: impl Iterator<Item = u64>) {
     context.store.release();
     match place {
+        RunPlace::Shards => {
+            let db = context.store.db;
+            keys.for_each(|hash| context.store.want(db, hash));
+            context.store.hold();
+        }
         RunPlace::Apart => {
             context.store.begin_alone_last();
             // Another script may have lasted meanwhile.
@@ -294,6 +329,16 @@ fn shut_out(context: &mut Context<'_>, place: RunPlace) {
     context.store.begin_batch();
     context.in_transaction = true;
     context.extras.foreseen.set(0);
+}
+
+/// Ends the batch, and lets others in.
+fn let_in(context: &mut Context<'_>, place: RunPlace) {
+    context.in_transaction = false;
+    context.store.end_batch();
+    match place {
+        RunPlace::Shards => context.store.release(),
+        RunPlace::Worker | RunPlace::Transaction | RunPlace::Apart => context.store.end_alone(),
+    }
 }
 
 fn killed(script: &Script, line: i32) -> Failure {

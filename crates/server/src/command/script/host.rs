@@ -8,9 +8,10 @@ use std::borrow::Cow;
 use keyspace::LargeValue;
 use lua::{Arguments, Called, Captured, Host, Interrupt, Large, Level};
 
+use crate::command::row::{Control, Reach};
 use crate::command::run::{ScriptLine, Timer, run_inside};
 use crate::command::{Args, Command, Context, Failure, flag, table};
-use crate::limits::{JOURNAL_REQUEST_BYTES, SCRIPT_QUICK_NS};
+use crate::limits::{JOURNAL_REQUEST_BYTES, SCRIPT_HELD_NS, SCRIPT_QUICK_NS};
 use crate::request::{Apart, failure};
 
 const UNKNOWN: Failure = Failure::of("ERR Unknown Redis command called from script");
@@ -21,6 +22,8 @@ const READ_ONLY: Failure =
     Failure::of("ERR Write commands are not allowed from read-only scripts.");
 const NOT_LOCAL: Failure =
     Failure::of("ERR Script attempted to access a non local key in a cluster node");
+const NOT_NAMED: Failure =
+    Failure::of("ERR Script attempted to access a key that is not among its KEYS");
 const IN_FILE: Failure =
     Failure::of("ERR the value is in a file of its own, and is not read for a script");
 
@@ -39,16 +42,21 @@ pub(super) enum Cause {
     Killed,
     /// The server ends.
     Ending,
-    /// It takes long and has had no effect: it begins again on a thread of its own.
+    /// It takes long, or a key that it has not named, and has had no effect: it begins again on a thread of
+    /// its own.
     Slow,
+    /// It holds shards, has had an effect, and takes very long between commands.
+    TooLong,
 }
 
 /// The thread and the surroundings of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunPlace {
-    /// The thread of a worker.
+    /// The thread of a worker, which holds the shards of the script's keys.
+    Shards,
+    /// The thread of a worker, and no other worker is inside a turn.
     Worker,
-    /// The same, and it can't begin again.
+    /// The thread of a worker, and it can't begin again.
     Transaction,
     /// A thread of its own.
     Apart,
@@ -87,8 +95,11 @@ pub(super) struct Run<'r, 'c> {
     /// It has called one that others see.
     has_effects: bool,
     has_failed: bool,
-    /// Others may be outside of their turns.
+    /// It has taken long. Others may be outside of their turns.
     is_slow: bool,
+    /// Ticks in Lua since then, and the tick from which on they count next.
+    in_lua: u64,
+    in_lua_since: u64,
     cause: Option<Cause>,
     began: u64,
     lines: Option<Vec<ScriptLine>>,
@@ -105,6 +116,8 @@ impl<'r, 'c> Run<'r, 'c> {
             has_effects: false,
             has_failed: false,
             is_slow: false,
+            in_lua: 0,
+            in_lua_since: 0,
             cause: None,
             began: sys::clock::ticks(),
             owed: 0,
@@ -117,7 +130,12 @@ impl<'r, 'c> Run<'r, 'c> {
     pub(super) fn finish(mut self) -> Finished {
         self.timer.finish_run();
         if self.is_slow {
-            self.context.server.wake_workers();
+            match self.rules.place {
+                RunPlace::Shards => self.context.server.running.note_lasting(false),
+                RunPlace::Worker | RunPlace::Transaction | RunPlace::Apart => {
+                    self.context.server.wake_workers();
+                }
+            }
         }
         Finished {
             lines: self.lines.take().unwrap_or_default(),
@@ -179,6 +197,19 @@ impl<'r, 'c> Run<'r, 'c> {
         }
     }
 
+    /// Whether the shards of all keys that a call may use are held.
+    fn holds_keys_of(&self, command: &Command, args: &Args<'_>) -> bool {
+        let holds = |at: usize| self.context.store.is_held(args.key(at).hash);
+        let stays = (command.spec.elsewhere)(args).is_none() && command.control == Control::None;
+        stays
+            && match command.reach(args) {
+                Reach::Nothing => true,
+                Reach::Range => command.key_positions(args.len()).all(holds),
+                Reach::Found(places) => places.into_iter().all(holds),
+                Reach::Everything => false,
+            }
+    }
+
     fn run(&mut self, arguments: &Arguments<'_>) -> Called {
         let keyspace = self.context.store.keyspace;
         let mut args = Args {
@@ -192,9 +223,24 @@ impl<'r, 'c> Run<'r, 'c> {
                 return Called::Replied;
             }
         };
-        self.has_effects |= command.spec.has(EFFECTS);
+        let holds = self.rules.place == RunPlace::Shards;
+        if holds && !self.holds_keys_of(command, &args) {
+            let (name, script) = (&command.full_name, self.context.command);
+            debug_assert!(false, "the proof was wrong: {name} of {}", script.full_name);
+            log::error!(
+                "A script uses a key that it has not named, by {name}. Please report its text"
+            );
+            if !self.has_effects {
+                self.cause = Some(Cause::Slow);
+                return Called::Stop;
+            }
+            self.context.refuse(&NOT_NAMED);
+            return Called::Replied;
+        }
+        self.has_effects |= command.spec.has_any(EFFECTS);
         if command.spec.has(flag::WRITE) {
-            if !self.has_written && !self.context.server.running.note_write() {
+            let is_first = !self.has_written && !holds;
+            if is_first && !self.context.server.running.note_write() {
                 self.cause = Some(Cause::Killed);
                 return Called::Stop;
             }
@@ -219,8 +265,15 @@ impl Host for Run<'_, '_> {
     fn call(&mut self, arguments: &Arguments<'_>, reply: &mut Captured) -> Called {
         let before = self.context.reply.mark();
         self.context.reply.set_protocol(reply.protocol);
+        if self.is_slow {
+            let now = sys::clock::ticks();
+            self.in_lua += now.saturating_sub(self.in_lua_since);
+        }
         if self.run(arguments) == Called::Stop {
             return Called::Stop;
+        }
+        if self.is_slow {
+            self.in_lua_since = sys::clock::ticks();
         }
         let Captured { bytes, large, .. } = reply;
         let mut is_in_file = false;
@@ -250,14 +303,26 @@ impl Host for Run<'_, '_> {
         if !self.has_written && (server.is_ending() || server.is_shutting_down()) {
             return self.stop(Cause::Ending);
         }
-        if server.running.is_killed() {
+        let place = self.rules.place;
+        if place != RunPlace::Shards && server.running.is_killed() {
             return self.stop(Cause::Killed);
         }
-        if self.rules.place != RunPlace::Apart && !self.is_slow && self.ns() > SCRIPT_QUICK_NS {
-            if self.rules.place == RunPlace::Worker && !self.has_effects {
+        if place != RunPlace::Apart && !self.is_slow && self.ns() > SCRIPT_QUICK_NS {
+            if matches!(place, RunPlace::Worker | RunPlace::Shards) && !self.has_effects {
                 return self.stop(Cause::Slow);
             }
             self.is_slow = true;
+            self.in_lua_since = sys::clock::ticks();
+            if place == RunPlace::Shards {
+                server.running.note_lasting(true);
+            }
+        }
+        if place == RunPlace::Shards && self.is_slow {
+            let now = sys::clock::ticks();
+            let in_lua = self.in_lua + now.saturating_sub(self.in_lua_since);
+            if sys::clock::ticks_to_ns(in_lua) > SCRIPT_HELD_NS {
+                return self.stop(Cause::TooLong);
+            }
         }
         Interrupt::Continue
     }

@@ -4,7 +4,8 @@
 //! `host` runs the commands that it calls, `manage` has the subcommands of SCRIPT. Lua of one worker is
 //! [`crate::command::engine`].
 //!
-//! A script runs while no other worker is inside a turn, and its changes are one batch of the log.
+//! A script holds the shards of its keys, if it is proven to use no others and has no loop; while any other
+//! script runs, no other worker is inside a turn. Its changes are one batch of the log.
 
 mod eval;
 mod host;
