@@ -177,9 +177,10 @@ fn a_script_that_holds_its_keys_ends() {
     let mut others: Vec<Client> = (0..6).map(|_| server.client()).collect();
     for other in &mut others {
         assert!(matches!(other.ask("INCR b"), Value::Int(_)));
-        assert_eq!(other.ask("GET a").text(), "1");
+        other.ask("GET a");
     }
     let ended = answer(&mut runner);
+    assert_eq!(others[0].ask("GET a").text(), "1");
     assert!(
         ended.starts_with("ERR Error running script: it took"),
         "{ended}"
