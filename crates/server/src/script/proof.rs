@@ -301,10 +301,24 @@ impl<'t> Proof<'t> {
                         return false;
                     }
                 }
+                // After a value that is no function a bracket begins a statement.
+                Token::Sign(b"(") if !self.may_be_called(at) => return false,
                 Token::Sign(_) => {}
             }
         }
         false
+    }
+
+    /// Whether a bracket at this place may be that of a call.
+    fn may_be_called(&self, at: usize) -> bool {
+        let Some(before) = at.checked_sub(1) else {
+            return false;
+        };
+        match self.tokens[before] {
+            Token::Name(name) => !is_keyword(name),
+            Token::Sign(sign) => !matches!(sign, b"}" | b"..."),
+            Token::Number | Token::Text(_) => false,
+        }
     }
 
     /// Whether the token at this place may be there.
@@ -340,7 +354,7 @@ impl<'t> Proof<'t> {
             return !self.is_sign(end + 1, b"=") && self.is_value(at);
         }
         let is_count = at > 0 && self.is_sign(at - 1, b"#");
-        is_count || (at > 1 && self.is_all_keys(at - 2, at + 2))
+        is_count || (at > 1 && !self.is_field(at - 2) && self.is_all_keys(at - 2, at + 2))
     }
 
     /// Whether the tokens are `unpack(KEYS)`.
@@ -481,6 +495,12 @@ mod tests {
                 "local a a, KEYS[1] = 1, 'x' return redis.call('get', KEYS[1])",
                 "local a = 1 KEYS[1], a = 'x', 1 return redis.call('get', KEYS[1])",
                 "local a local b a = 1 b, KEYS[1], a = 1, 'x', 1 return redis.call('get', KEYS[1])",
+                "local a, b = 1 (t).x, KEYS[1], b = 1, 'x', 2 return redis.call('get', KEYS[1])",
+                "local a, b = 'y' (t).x, KEYS[1], b = 1, 'x', 2 return redis.call('get', KEYS[1])",
+                "local a, b = {} (t).x, KEYS[1], b = 1, 'x', 2 return redis.call('get', KEYS[1])",
+                "local a, b = nil (t).x, KEYS[1], b = 1, 'x', 2 return redis.call('get', KEYS[1])",
+                "local k, a = KEYS[1] a = 1 (t).x, k, a = 1, 'x', 2 return redis.call('get', k)",
+                "local t = {unpack = table.insert} t:unpack(KEYS) return redis.call('get', KEYS[1])",
                 "local k = KEYS k[1] = 'x' return redis.call('get', KEYS[1])",
                 "table.insert(KEYS, 1, 'x') return redis.call('get', KEYS[1])",
                 "local KEYS = {'x'} return redis.call('get', KEYS[1])",

@@ -9,6 +9,7 @@ use crate::torture::model::{Call, Expect};
 pub(super) const SHAPES: &[&str] = &[
     "return(redis.call('set',KEYS[1],ARGV[1])) 1 {v} {text}",
     "redis.call('set',KEYS[1],ARGV[1])return(redis.call('del',KEYS[2])) 2 {v} {v} {text}",
+    "return(redis.call('set',KEYS[1]..'',ARGV[1])) 1 {v} {text}",
     "redis.call('set',KEYS[1],ARGV[1])error('half') 1 {v} {tail}",
     "repeat(rawset)(ARGV,2,(ARGV[2]or(0))+1)until(ARGV[2]>9e4)redis.call('set',KEYS[1],ARGV[1]) 1 {v} {text}",
     "return( 1 {v}",
