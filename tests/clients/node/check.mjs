@@ -49,28 +49,38 @@ export async function until(call) {
   throw new Error('did not happen within five seconds');
 }
 
+/** The version of an installed package. */
+export function version(name) {
+  return JSON.parse(readFileSync(new URL(`./node_modules/${name}/package.json`, import.meta.url))).version;
+}
+
+/** Runs one check, prints its line, and returns whether it passed. */
+export async function attempt(mode, check, body) {
+  try {
+    await body();
+    console.log(`ok ${mode} ${check}`);
+    return true;
+  } catch (error) {
+    console.error(error);
+    console.log(`not ok ${mode} ${check}: ${String(error.message).split('\n').join(' ')}`);
+    return false;
+  }
+}
+
 /**
  * Runs every check in every mode, each mode on the emptied server, and exits with 1 if any failed.
  * `open(options)` returns a connected client; a check receives it, the mode's options and `open`.
  */
 export async function run(name, modes, checks, open, close) {
-  const manifest = new URL(`./node_modules/${name}/package.json`, import.meta.url);
-  console.log(`version ${JSON.parse(readFileSync(manifest)).version}`);
-  let failed = false;
+  console.log(`version ${version(name)}`);
+  let passed = true;
   for (const [mode, options] of Object.entries(modes)) {
     const client = await open(options);
     await client.flushall();
     for (const [check, body] of Object.entries(checks)) {
-      try {
-        await body(client, options);
-        console.log(`ok ${mode} ${check}`);
-      } catch (error) {
-        console.error(error);
-        console.log(`not ok ${mode} ${check}: ${String(error.message).split('\n').join(' ')}`);
-        failed = true;
-      }
+      passed = (await attempt(mode, check, () => body(client, options))) && passed;
     }
     await close(client);
   }
-  process.exit(failed ? 1 : 0);
+  process.exit(passed ? 0 : 1);
 }
