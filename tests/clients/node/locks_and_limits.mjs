@@ -1,6 +1,6 @@
 // Locks and rate limits of libraries for Node.js, each used by two processes at once.
 //
-//     locks_and_limits.mjs held     a lock excludes: a counter below it loses no update; the limit of a window is exact
+//     locks_and_limits.mjs held     a lock excludes: a counter that it guards loses no update; a limit is exact
 //     locks_and_limits.mjs ended    the lock of a killed process is free when its time to live ends, and not before; a
 //                                   new window allows requests again
 //
