@@ -60,6 +60,9 @@ pub enum Level {
     Warning,
 }
 
+/// The first keys of a run that [`Arguments::key`] knows.
+pub const KNOWN_KEYS: usize = 16;
+
 /// Arguments: one buffer, and where each of them lies in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments<'a> {

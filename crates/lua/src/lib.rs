@@ -36,5 +36,5 @@ mod stack;
 mod state;
 mod stop;
 
-pub use host::{Arguments, Called, Captured, Host, Interrupt, Large, Level};
+pub use host::{Arguments, Called, Captured, Host, Interrupt, KNOWN_KEYS, Large, Level};
 pub use state::{Call, Ended, Function, MEMORY_MIN, MemoryUse, State};

@@ -121,8 +121,6 @@ pub(crate) struct Machine {
 
 /// The most proxies of a state.
 pub(crate) const PROXIES: usize = 16;
-/// Keys with an address that is kept.
-pub(crate) const KNOWN_KEYS: usize = 16;
 /// Steps of slow loops between two questions to the host.
 pub(crate) const STEPS: u32 = 10_000;
 

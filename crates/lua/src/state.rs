@@ -22,9 +22,9 @@ use mlua_sys::lua_State;
 use resp::reply::{Protocol, Writer};
 
 use crate::alloc;
-use crate::host::{Arguments, Host};
+use crate::host::{Arguments, Host, KNOWN_KEYS};
 use crate::libraries;
-use crate::machine::{Fault, KNOWN_KEYS, Machine};
+use crate::machine::{Fault, Machine};
 use crate::number::put_number;
 use crate::raise::{NO_MEMORY, Returned, callback};
 use crate::result;
@@ -33,6 +33,9 @@ use crate::stop;
 
 /// The least limit of a state, bytes: it exists, and small scripts run.
 pub const MEMORY_MIN: usize = 1 << 20;
+/// A collection of garbage begins at so many percent of what the one before has left. Most of what scripts
+/// make is garbage at once, so a collection costs what is *not* garbage.
+const COLLECTOR_PAUSE: c_int = 400;
 /// Garbage that a state may keep between runs, bytes.
 const GARBAGE_MAX: usize = 1 << 20;
 /// Memory that a state may keep between runs, bytes, beside that of its functions.
@@ -138,6 +141,7 @@ impl State {
         lua.raw_get_at(-2, HANDLER);
         lua.replace(1);
         stop::watch(lua);
+        lua.collect(ffi::LUA_GCSETPAUSE, COLLECTOR_PAUSE);
         state.collect();
         state
     }
@@ -293,7 +297,7 @@ impl State {
         if memory.is_short() {
             return false;
         }
-        if memory.live() > self.live_at_rest + GARBAGE_MAX {
+        if memory.live() > self.live_at_rest + GARBAGE_MAX.max(self.live_at_rest) {
             self.collect();
         }
         let live_max = LIVE_MAX.saturating_add(self.texts.saturating_mul(FUNCTION_RATIO));

@@ -227,15 +227,18 @@ fn load(lua: Lua<'_>) -> Returned {
 }
 
 fn to_number(lua: Lua<'_>) -> Returned {
+    // Nearly always it is the text of a number.
+    if lua.kind(1) == ffi::LUA_TSTRING
+        && lua.top() == 1
+        && let Some(number) = lua.bytes(1).and_then(plain_number)
+    {
+        lua.push_number(number);
+        return Ok(1);
+    }
     let base = lua.integer_or(2, 10) as c_int;
     if base == 10 {
         lua.expect_any(1);
-        let kind = lua.kind(1);
-        if kind == ffi::LUA_TSTRING
-            && let Some(number) = short_integer(lua.expect_bytes(1))
-        {
-            lua.push_number(number);
-        } else if lua.is_number(1) {
+        if lua.is_number(1) {
             lua.push_number(lua.number(1));
         } else {
             lua.push_nil();
@@ -251,6 +254,21 @@ fn to_number(lua: Lua<'_>) -> Returned {
         None => lua.push_nil(),
     }
     Ok(1)
+}
+
+/// The number of a text of digits, perhaps with a sign and a point: what scripts read nearly always. `None`:
+/// it takes C to read it.
+fn plain_number(text: &[u8]) -> Option<f64> {
+    if let Some(number) = short_integer(text) {
+        return Some(number);
+    }
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let is_plain = digits.first().is_some_and(u8::is_ascii_digit)
+        && digits.iter().all(|&byte| byte.is_ascii_digit() || byte == b'.');
+    match is_plain {
+        true => std::str::from_utf8(text).ok()?.parse().ok(),
+        false => None,
+    }
 }
 
 /// The number of a text of up to 15 digits, perhaps with a sign. `None`: it takes C to read it.

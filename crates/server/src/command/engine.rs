@@ -1,23 +1,58 @@
 //! Lua of one worker: made when the first script comes, and functions of the scripts that have run.
+//!
+//! The worker finds a script that it has run by what the request has: the SHA-1 of its text, or the text. The
+//! registry of all workers is asked about others.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, Weak};
 
 use lua::{Function, State};
 
 use crate::config::{REDIS_VERSION, Setting};
 use crate::limits::{
-    FUNCTIONS_OF_SCRIPTS, SCRIPT_MEMORY_LEAST, SCRIPT_MEMORY_MOST, SCRIPT_MEMORY_SHARE,
+    FUNCTIONS_OF_SCRIPTS, SCRIPT_BUFFER_KEPT, SCRIPT_MEMORY_LEAST, SCRIPT_MEMORY_MOST,
+    SCRIPT_MEMORY_SHARE,
 };
 use crate::script::{Script, Sha};
 use crate::server::Server;
+
+/// Takes the first eight bytes of a key that is a hash already.
+#[derive(Default)]
+struct FirstBytes(u64);
+
+impl Hasher for FirstBytes {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(first) = bytes.first_chunk() {
+            self.0 = u64::from_le_bytes(*first);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+type ByHash<K, V> = HashMap<K, V, BuildHasherDefault<FirstBytes>>;
+
+/// A script and its function in the state. The registry owns the script.
+struct Compiled {
+    script: Weak<Script>,
+    function: Function,
+}
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Engine {
     state: Option<State>,
-    functions: HashMap<Sha, Function>,
-    /// The generation of scripts that the functions are of.
+    functions: ByHash<Sha, Compiled>,
+    /// Scripts of EVAL by hashes of their texts.
+    by_text: ByHash<u64, Weak<Script>>,
+    /// The generation of scripts that these are of.
     generation: u64,
+    /// The buffer of replies.
+    reply: Vec<u8>,
 }
 
 /// Bytes that a state of Lua may have.
@@ -38,6 +73,44 @@ fn version() -> [u8; 3] {
 }
 
 impl Engine {
+    /// A script that has run here, and that the server has kept.
+    pub(crate) fn find(&self, server: &Server, sha: &Sha) -> Option<Arc<Script>> {
+        if self.generation != server.scripts.generation() {
+            return None;
+        }
+        self.functions.get(sha)?.script.upgrade()
+    }
+
+    /// The same for a text. `hash`: of the text.
+    pub(crate) fn find_text(
+        &self,
+        server: &Server,
+        hash: u64,
+        text: &[u8],
+    ) -> Option<Arc<Script>> {
+        if self.generation != server.scripts.generation() {
+            return None;
+        }
+        let script = self.by_text.get(&hash)?.upgrade()?;
+        (*script.text == *text).then_some(script)
+    }
+
+    /// Notes that a script can be found by its text.
+    pub(crate) fn note_text(&mut self, server: &Server, hash: u64, script: &Arc<Script>) {
+        self.renew(server);
+        self.by_text.insert(hash, Arc::downgrade(script));
+    }
+
+    /// Forgets all where scripts were flushed, or there are too many.
+    fn renew(&mut self, server: &Server) {
+        let generation = server.scripts.generation();
+        let count = self.functions.len().max(self.by_text.len());
+        if self.generation != generation || count >= FUNCTIONS_OF_SCRIPTS {
+            self.clear();
+            self.generation = generation;
+        }
+    }
+
     /// The state, and the function of a script in it.
     ///
     /// # Errors
@@ -45,27 +118,35 @@ impl Engine {
     pub(crate) fn function(
         &mut self,
         server: &Server,
-        script: &Script,
+        script: &Arc<Script>,
     ) -> Result<(&mut State, &Function), Vec<u8>> {
-        let generation = server.scripts.generation();
-        if self.generation != generation || self.functions.len() >= FUNCTIONS_OF_SCRIPTS {
-            self.clear();
-            self.generation = generation;
-        }
+        self.renew(server);
         let state = self
             .state
             .get_or_insert_with(|| State::new(limit(server), version()));
-        let function = match self.functions.entry(script.sha) {
-            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(new) => {
-                new.insert(state.compile("@user_script", script.body())?)
-            }
+        let compiled = match self.functions.entry(script.sha) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Compiled {
+                script: Weak::new(),
+                function: state.compile("@user_script", script.body())?,
+            }),
         };
-        Ok((state, function))
+        if compiled.script.as_ptr() != Arc::as_ptr(script) {
+            compiled.script = Arc::downgrade(script);
+        }
+        Ok((state, &compiled.function))
     }
 
-    /// After a run: a state that has met its limit makes room for a new one.
-    pub(crate) fn rest(&mut self) {
+    /// The buffer for the reply of a run, empty.
+    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.reply)
+    }
+
+    /// After a run: keeps the buffer. A state that has met its limit makes room for a new one.
+    pub(crate) fn rest(&mut self, mut reply: Vec<u8>) {
+        reply.clear();
+        reply.shrink_to(SCRIPT_BUFFER_KEPT);
+        self.reply = reply;
         if self.state.as_mut().is_some_and(|state| !state.rest()) {
             self.clear();
         }
@@ -74,6 +155,7 @@ impl Engine {
     fn clear(&mut self) {
         // The functions are the state's: they end with it.
         self.functions.clear();
+        self.by_text.clear();
         self.state = None;
     }
 }

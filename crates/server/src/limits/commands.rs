@@ -98,6 +98,9 @@ pub(crate) const SCRIPTS_OF_EVAL: usize = 500;
 /// Functions of scripts that a worker keeps; beyond that it begins again with none.
 pub(crate) const FUNCTIONS_OF_SCRIPTS: usize = 2000;
 
+/// Bytes of the buffer of replies that a worker keeps between scripts.
+pub(crate) const SCRIPT_BUFFER_KEPT: usize = 64 << 10;
+
 /// Memory that a worker's Lua may have, bytes: 1/N of `maxmemory`, within bounds.
 pub(crate) const SCRIPT_MEMORY_SHARE: usize = 8;
 pub(crate) const SCRIPT_MEMORY_LEAST: usize = 16 << 20;

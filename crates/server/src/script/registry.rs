@@ -1,14 +1,14 @@
 //! Scripts by the SHA-1 of their texts.
 //!
 //! Invariants:
-//! 1. A script that SCRIPT LOAD has brought stays until SCRIPT FLUSH. Of those that EVAL has brought the last
-//!    [`SCRIPTS_OF_EVAL`] stay.
+//! 1. A script that SCRIPT LOAD has brought stays until SCRIPT FLUSH. Of those that EVAL has brought
+//!    [`SCRIPTS_OF_EVAL`] stay: the oldest goes, but for those that have run since it was their turn.
 //! 2. Functions that a worker has compiled in an earlier generation are not used: SCRIPT FLUSH begins a new
 //!    generation.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 use parking_lot::RwLock;
 use sha1_smol::Sha1;
@@ -30,6 +30,8 @@ pub(crate) struct Script {
     /// It uses no keys but those of its request, and has no loop.
     pub(crate) names_its_keys: bool,
     pace: AtomicU8,
+    /// It has run since it was its turn to go.
+    has_run: AtomicBool,
 }
 
 /// How long a script takes.
@@ -42,6 +44,19 @@ pub(crate) enum Pace {
     Slow,
 }
 
+const NO_DIGIT: u8 = 0xff;
+/// The value of each hexadecimal digit.
+const DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        digits[b"0123456789abcdef"[value] as usize] = value as u8;
+        digits[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    digits
+};
+
 /// Words of Lua: a script that has none of them has neither loops nor functions of its own.
 const LOOPS: [&[u8]; 4] = [b"while", b"for", b"repeat", b"function"];
 
@@ -53,15 +68,14 @@ impl Script {
 
     /// Reads 40 hexadecimal digits.
     pub(crate) fn parse_sha(digits: &[u8]) -> Option<Sha> {
-        let mut sha = Sha::default();
-        if digits.len() != 2 * sha.len() {
-            return None;
+        let digits: &[u8; 40] = digits.try_into().ok()?;
+        let (mut sha, mut seen) = (Sha::default(), 0);
+        for (byte, &[high, low]) in sha.iter_mut().zip(digits.as_chunks().0) {
+            let (high, low) = (DIGITS[high as usize], DIGITS[low as usize]);
+            seen |= high | low;
+            *byte = high << 4 | low & 0xf;
         }
-        for (byte, pair) in sha.iter_mut().zip(digits.chunks_exact(2)) {
-            let digit = |byte: u8| char::from(byte).to_digit(16);
-            *byte = (digit(pair[0])? * 16 + digit(pair[1])?) as u8;
-        }
-        Some(sha)
+        (seen != NO_DIGIT).then_some(sha)
     }
 
     /// The text after the first line, if that says how to run it; its end stays, so lines keep their numbers.
@@ -85,6 +99,7 @@ impl Script {
                 true => Pace::Slow,
                 false => Pace::Quick,
             } as u8),
+            has_run: AtomicBool::new(false),
         };
         script.names_its_keys = !has_loop(text) && names_its_keys(script.body(), places);
         script
@@ -95,6 +110,14 @@ impl Script {
         match self.pace.load(Relaxed) == Pace::Quick as u8 {
             true => Pace::Quick,
             false => Pace::Slow,
+        }
+    }
+
+    /// Notes that it runs.
+    pub(crate) fn note_run(&self) {
+        // The line is shared by all workers that run it: mostly it is only read.
+        if !self.has_run.load(Relaxed) {
+            self.has_run.store(true, Relaxed);
         }
     }
 
@@ -129,6 +152,27 @@ struct Kept {
     of_eval: VecDeque<Sha>,
 }
 
+impl Kept {
+    /// Forgets the oldest script of EVAL that has not run since it was its turn; the oldest, if all have.
+    fn make_room(&mut self) {
+        for _ in 0..self.of_eval.len() {
+            let Some(oldest) = self.of_eval.pop_front() else {
+                return;
+            };
+            let script = self.by_sha.get(&oldest);
+            if script.is_some_and(|script| script.has_run.swap(false, Relaxed)) {
+                self.of_eval.push_back(oldest);
+            } else {
+                self.by_sha.remove(&oldest);
+                return;
+            }
+        }
+        if let Some(oldest) = self.of_eval.pop_front() {
+            self.by_sha.remove(&oldest);
+        }
+    }
+}
+
 impl Scripts {
     /// The number of the generation.
     pub(crate) fn generation(&self) -> u64 {
@@ -147,10 +191,8 @@ impl Scripts {
             return;
         }
         kept.of_eval.push_back(sha);
-        if kept.of_eval.len() > SCRIPTS_OF_EVAL
-            && let Some(oldest) = kept.of_eval.pop_front()
-        {
-            kept.by_sha.remove(&oldest);
+        if kept.of_eval.len() > SCRIPTS_OF_EVAL {
+            kept.make_room();
         }
     }
 
@@ -214,6 +256,12 @@ mod tests {
         let has = |number| scripts.get(&script(number).sha).is_some();
         assert!(has(0) && has(1) && !has(2) && has(3) && has(SCRIPTS_OF_EVAL + 2));
         assert_eq!(scripts.sizes().0, SCRIPTS_OF_EVAL + 2);
+        // One that runs stays, however many others come.
+        for number in 0..3 * SCRIPTS_OF_EVAL {
+            scripts.keep(script(10_000 + number));
+            scripts.get(&script(3).sha).expect("it is kept").note_run();
+        }
+        assert!(has(1) && has(3) && !has(10_000) && has(10_000 + 3 * SCRIPTS_OF_EVAL - 1));
         let before = scripts.generation();
         scripts.flush();
         assert!(!has(0) && scripts.sizes() == (0, 0) && scripts.generation() > before);

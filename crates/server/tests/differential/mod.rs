@@ -11,8 +11,9 @@
 //! the letter is decided in `compare.rs`, which also holds the table of deliberate differences.
 //!
 //! Reading order: `request` and `words` (the vocabulary), `strings`, `keys`, `bits`, `hashes`, `sets`,
-//! `sorted_sets`, `lists`, `hyperloglogs`, `sorting`, `session` (the sentences), `stream` (the text), `pair`,
-//! `compare`, `run`, `walk`, `heard` and `scenarios` (the examination), `report`.
+//! `sorted_sets`, `lists`, `hyperloglogs`, `sorting`, `session` (the sentences), `scripts` (several of them in
+//! one request), `stream` (the text), `pair`, `compare`, `run`, `walk`, `heard` and `scenarios` (the
+//! examination), `report`.
 
 mod bits;
 mod compare;
@@ -26,6 +27,7 @@ mod report;
 mod request;
 mod run;
 mod scenarios;
+mod scripts;
 mod session;
 mod sets;
 mod sorted_sets;
@@ -65,7 +67,7 @@ const COVERED: &str = "\
     ZRANGESTORE ZREMRANGEBYRANK ZREMRANGEBYSCORE ZREMRANGEBYLEX ZPOPMIN ZPOPMAX ZMPOP ZUNION ZINTER ZDIFF \
     ZUNIONSTORE ZINTERSTORE ZDIFFSTORE ZINTERCARD ZRANDMEMBER ZSCAN LPUSH RPUSH LPUSHX RPUSHX LPOP RPOP LLEN \
     LINDEX LRANGE LTRIM LSET LINSERT LREM LPOS LMOVE RPOPLPUSH LMPOP SORT SORT_RO PFADD PFCOUNT PFMERGE ECHO \
-    PING HELLO CLIENT COMMAND CONFIG";
+    PING HELLO CLIENT COMMAND CONFIG EVAL EVALSHA EVAL_RO EVALSHA_RO";
 
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
@@ -108,6 +110,7 @@ fn plan(proto: Proto, stream: u64) -> Plan {
         proto,
         tamper: None,
         listens: false,
+        scripts: None,
         sabotage: &[],
     }
 }
@@ -192,6 +195,29 @@ fn small_collections_are_trees() {
 #[test]
 fn small_collections_are_trees_in_the_log() {
     compare_with(Target::ColdTrees { threads: 2 }, Proto::Resp3, 5);
+}
+
+/// Most requests are scripts.
+#[test]
+fn scripts() {
+    for (threads, proto) in [(1, Proto::Resp2), (2, Proto::Resp3)] {
+        let (reference, subject) = (
+            Server::start(Target::Redis, &[]),
+            Server::start(subject(threads), &[]),
+        );
+        let plan = Plan {
+            commands: commands() / 8,
+            scripts: Some(80),
+            ..plan(proto, 70 + threads as u64)
+        };
+        let report = Run::new(plan, &reference, &subject).stream(COVERED);
+        conclude(&report, plan, &subject);
+        for name in ["EVAL", "EVALSHA"] {
+            let tally = report.tallies.get(name).copied().unwrap_or_default();
+            println!("{name}: {tally:?}");
+            assert!(tally.answered > 0 && tally.refused > 0, "{name}: {tally:?}");
+        }
+    }
 }
 
 /// The stream again, with somebody who listens to all that is published about keys.

@@ -55,7 +55,10 @@ impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, word) in self.words.iter().enumerate() {
             let space = if index == 0 { "" } else { " " };
-            write!(f, "{space}{}", shown(word))?;
+            match index == 1 && self.words[0].eq_ignore_ascii_case(b"eval") {
+                true => write!(f, " {}", String::from_utf8_lossy(word))?,
+                false => write!(f, "{space}{}", shown(word))?,
+            }
         }
         Ok(())
     }

@@ -43,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) tamper: Option<fn(usize, Rule, Value) -> Value>,
     /// Whether what is published about keys is compared too.
     pub(crate) listens: bool,
+    /// Requests of a hundred that are scripts, if not as many as usual.
+    pub(crate) scripts: Option<u32>,
     /// Requests that only the subject gets, between the stream and the closing look.
     pub(crate) sabotage: &'static [&'static str],
 }
@@ -90,6 +92,9 @@ impl<'a> Run<'a> {
             },
             divergences: 0,
         };
+        if let Some(percent) = plan.scripts {
+            run.generator.script_percent = percent;
+        }
         assert!(
             run.reset(),
             "no start with the subject: {}",

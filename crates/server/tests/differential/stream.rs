@@ -33,8 +33,14 @@ pub(crate) struct Generator {
     proto: Proto,
     /// Whether DBSIZE is asked. While keys are over but not yet removed it is each server's own affair.
     pub(super) counts_keys: bool,
+    /// Requests of a hundred that are scripts.
+    pub(super) script_percent: u32,
+    /// Scripts that were sent.
+    pub(super) scripts: Vec<Vec<Step>>,
 }
 
+/// Requests of a hundred that are scripts.
+const SCRIPTS: u32 = 3;
 /// Words after a command's name in [`Generator::arities`].
 const ARITY_MAX: usize = 5;
 /// Seconds, and milliseconds, that are neither over nor far away.
@@ -56,6 +62,8 @@ impl Generator {
             times: 0,
             proto,
             counts_keys: true,
+            script_percent: SCRIPTS,
+            scripts: Vec::new(),
         }
     }
 
@@ -66,6 +74,9 @@ impl Generator {
         } else {
             Arena::Small
         };
+        if self.chance(self.script_percent) {
+            return self.script_steps();
+        }
         match self.rng.u16(0..400) {
             0 => return vec![Step::Walk(request("SCAN"), self.scan_options())],
             1 => {
@@ -122,7 +133,7 @@ impl Generator {
     }
 
     /// Breaks a request: a wrong number of words, or a word where it does not belong.
-    fn spoil(&mut self, request: &mut Request) {
+    pub(super) fn spoil(&mut self, request: &mut Request) {
         let count = request.words.len();
         match self.rng.u8(0..5) {
             0 => request.words.truncate(self.rng.usize(1..=count)),
@@ -145,7 +156,7 @@ impl Generator {
     }
 
     /// Appends what makes the rest of the stream comparable after this request.
-    fn with_consequences(&mut self, sent: Request) -> Vec<Step> {
+    pub(super) fn with_consequences(&mut self, sent: Request) -> Vec<Step> {
         let follow_up = match &sent.upper(0)[..] {
             // Each server takes a key of its own choice: it must be among all keys.
             b"RANDOMKEY" => Some(request("KEYS *")),
@@ -181,7 +192,7 @@ fn integer(word: &[u8]) -> Option<i64> {
 }
 
 /// Whether a request keeps the invariants 2 and 3, and cannot ask for what only one server has.
-fn is_safe(request: &Request) -> bool {
+pub(super) fn is_safe(request: &Request) -> bool {
     let is_number_in = |index: usize, range: &RangeInclusive<i64>| {
         let number = request.words.get(index).and_then(|word| integer(word));
         number.is_some_and(|number| range.contains(&number))

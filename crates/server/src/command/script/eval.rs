@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use lua::{Arguments, Call, Ended};
+use lua::{Arguments, Call, Ended, KNOWN_KEYS};
 
 use super::host::{Cause, Rules, Run, RunPlace};
 use crate::command::row::Control;
@@ -58,26 +58,51 @@ pub(super) fn evalsha_ro(context: &mut Context<'_>, args: &Args<'_>) -> Handled 
 
 fn run_text(context: &mut Context<'_>, args: &Args<'_>, form: EvalForm) -> Handled {
     let keys = count_of_keys(args)?;
-    let sha = Script::sha_of(args.get(1));
-    let script = match context.server.scripts.get(&sha) {
+    let (text, hash) = (args.get(1), args.key(1).hash);
+    let engine = context.extras.engine.as_ref();
+    let known = engine.and_then(|engine| engine.find_text(context.server, hash, text));
+    let script = match known {
         Some(script) => script,
-        None => {
-            let script = compiled(context, args.get(1))?;
-            context.server.scripts.keep(Arc::clone(&script));
-            script
-        }
+        None => kept_or_new(context, text, hash)?,
     };
     let evaluation = Evaluation { script, keys, form };
     run(context, args, evaluation)
 }
 
+/// The script of a text that this worker can't find by its hash.
+#[cold]
+fn kept_or_new(
+    context: &mut Context<'_>,
+    text: &[u8],
+    hash: u64,
+) -> Result<Arc<Script>, Failure> {
+    let (server, sha) = (context.server, Script::sha_of(text));
+    let script = match server.scripts.get(&sha) {
+        Some(script) => script,
+        None => {
+            let script = compiled(context, text)?;
+            server.scripts.keep(Arc::clone(&script));
+            script
+        }
+    };
+    let engine = context.extras.engine.get_or_insert_default();
+    engine.note_text(server, hash, &script);
+    Ok(script)
+}
+
 fn run_known(context: &mut Context<'_>, args: &Args<'_>, form: EvalForm) -> Handled {
-    let is_sha = args.get(1).len() == 40;
-    if !is_sha {
+    let digits = args.get(1);
+    if digits.len() != 40 {
         return Err(NO_SCRIPT);
     }
     let keys = count_of_keys(args)?;
-    let script = kept(context, args.get(1))?;
+    let sha = Script::parse_sha(digits).ok_or(NO_SCRIPT)?;
+    let engine = context.extras.engine.as_ref();
+    let known = engine.and_then(|engine| engine.find(context.server, &sha));
+    let script = match known {
+        Some(script) => script,
+        None => context.server.scripts.get(&sha).ok_or(NO_SCRIPT)?,
+    };
     let evaluation = Evaluation { script, keys, form };
     run(context, args, evaluation)
 }
@@ -103,10 +128,10 @@ pub(super) fn kept(context: &Context<'_>, digits: &[u8]) -> Result<Arc<Script>, 
 /// A script of a text that Lua understands.
 pub(super) fn compiled(context: &mut Context<'_>, text: &[u8]) -> Result<Arc<Script>, Failure> {
     let flags = flags_of(text)?;
-    let script = Script::new(Script::sha_of(text), text, flags, &key_places);
+    let script = Arc::new(Script::new(Script::sha_of(text), text, flags, &key_places));
     let engine = context.extras.engine.get_or_insert_default();
     match engine.function(context.server, &script) {
-        Ok(_) => Ok(Arc::new(script)),
+        Ok(_) => Ok(script),
         Err(message) => Err(not_compiled(&message)),
     }
 }
@@ -186,6 +211,7 @@ fn rules(
 
 /// Runs a script, here or, if it may be slow, on a thread of its own.
 fn run(context: &mut Context<'_>, args: &Args<'_>, evaluation: Evaluation) -> Handled {
+    evaluation.script.note_run();
     let place = match context.may_defer() {
         true if evaluation.script.names_its_keys => RunPlace::Shards,
         true => RunPlace::Worker,
@@ -228,8 +254,9 @@ fn run_at(
 ) -> Result<Ran, Failure> {
     let rules = rules(context, args, evaluation, place)?;
     let mut engine = context.extras.engine.take().unwrap_or_default();
-    let done = run_in(context, &mut engine, args, evaluation, rules);
-    engine.rest();
+    let mut reply = engine.take_buffer();
+    let done = run_in(context, &mut engine, args, evaluation, rules, &mut reply);
+    engine.rest(reply);
     context.extras.engine = Some(engine);
     done
 }
@@ -240,8 +267,9 @@ fn run_in(
     args: &Args<'_>,
     evaluation: &Evaluation,
     rules: Rules,
+    reply: &mut Vec<u8>,
 ) -> Result<Ran, Failure> {
-    let (script, keys) = (&*evaluation.script, evaluation.keys);
+    let (script, keys) = (&evaluation.script, evaluation.keys);
     let (state, function) = engine
         .function(context.server, script)
         .map_err(|message| not_compiled(&message))?;
@@ -251,32 +279,38 @@ fn run_in(
         context.session.protocol,
     );
     let server = context.server;
-    if bytes_in_lua(args) > SCRIPT_RUN_LEAST.max(server.room_now() / 2) {
+    let room = server.room_now();
+    let memory_most = SCRIPT_RUN_LEAST.max(room / 2);
+    if bytes_in_lua(args) > memory_most {
         return Err(failure::OUT_OF_MEMORY);
+    }
+    let mut hashes = [0; KNOWN_KEYS];
+    for (at, hash) in (3..3 + keys).zip(&mut hashes) {
+        *hash = args.key(at).hash;
     }
     // EXEC has done so already.
     let is_alone = !context.in_transaction;
     if is_alone {
-        let hashes = (3..3 + keys).map(|at| args.key(at).hash);
-        shut_out(context, rules.place, hashes);
+        let others = (3 + KNOWN_KEYS..3 + keys).map(|at| args.key(at).hash);
+        let known = hashes.iter().copied().take(keys);
+        shut_out(context, rules.place, known.chain(others));
     }
     context.extras.in_script = true;
-    let mut reply = Vec::new();
     let holds = rules.place == RunPlace::Shards;
     if !holds {
         server.running.begin();
     }
-    let mut host = Run::new(context, rules);
+    let mut host = Run::new(context, rules, hashes);
     let call = Call {
         name: &script.name,
         keys: Arguments::new(args.input, &args.spans[3..3 + keys]),
         argv: Arguments::new(args.input, &args.spans[3 + keys..]),
         protocol,
         // The reply is copied once, into a buffer that doubles.
-        reply_most: SCRIPT_REPLY_MOST.min(server.room_now() / 4),
-        memory_most: SCRIPT_RUN_LEAST.max(server.room_now() / 2),
+        reply_most: SCRIPT_REPLY_MOST.min(room / 4),
+        memory_most,
     };
-    let ended = state.run(&mut host, function, call, &mut reply);
+    let ended = state.run(&mut host, function, call, reply);
     let finished = host.finish();
     let stopped_at = state.stopped_at();
     if !holds {
@@ -301,7 +335,7 @@ fn run_in(
     let done = match (ended, finished.cause) {
         (Ended::Stopped, Some(Cause::Killed)) => Err(killed(script, stopped_at)),
         (Ended::Stopped, Some(Cause::TooLong)) => Err(TOO_LONG),
-        _ => answer(context, ended, &reply),
+        _ => answer(context, ended, reply),
     };
     if is_alone {
         context.tell_held();

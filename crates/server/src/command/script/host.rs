@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use keyspace::LargeValue;
-use lua::{Arguments, Called, Captured, Host, Interrupt, Large, Level};
+use lua::{Arguments, Called, Captured, Host, Interrupt, KNOWN_KEYS, Large, Level};
 
 use crate::command::row::{Control, Reach};
 use crate::command::run::{ScriptLine, Timer, run_inside};
@@ -89,6 +89,8 @@ pub(super) struct Finished {
 pub(super) struct Run<'r, 'c> {
     context: &'r mut Context<'c>,
     rules: Rules,
+    /// Hashes of the first keys.
+    hashes: [u64; KNOWN_KEYS],
     timer: Timer,
     /// It has called a command that changes data.
     has_written: bool,
@@ -108,9 +110,14 @@ pub(super) struct Run<'r, 'c> {
 }
 
 impl<'r, 'c> Run<'r, 'c> {
-    pub(super) fn new(context: &'r mut Context<'c>, rules: Rules) -> Run<'r, 'c> {
+    pub(super) fn new(
+        context: &'r mut Context<'c>,
+        rules: Rules,
+        hashes: [u64; KNOWN_KEYS],
+    ) -> Run<'r, 'c> {
         Run {
             rules,
+            hashes,
             timer: Timer::new(context.server, context.store.stats),
             has_written: false,
             has_effects: false,
@@ -197,14 +204,31 @@ impl<'r, 'c> Run<'r, 'c> {
         }
     }
 
-    /// Whether the shards of all keys that a call may use are held.
-    fn holds_keys_of(&self, command: &Command, args: &Args<'_>) -> bool {
+    /// The hashes of those first keys of a call that are among the first of the script.
+    fn hashes_of(
+        &self,
+        command: &Command,
+        arguments: &Arguments<'_>,
+        hashes: &mut [u64; KNOWN_KEYS],
+    ) -> usize {
+        let mut count = 0;
+        for at in command.key_positions(arguments.len()).take(KNOWN_KEYS) {
+            let Some(key) = arguments.key(at) else { break };
+            hashes[count] = self.hashes[key];
+            count += 1;
+        }
+        count
+    }
+
+    /// Whether the shards of all keys that a call may use are held. `known`: so many of the first keys are
+    /// the script's.
+    fn holds_keys_of(&self, command: &Command, args: &Args<'_>, known: usize) -> bool {
         let holds = |at: usize| self.context.store.is_held(args.key(at).hash);
         let stays = (command.spec.elsewhere)(args).is_none() && command.control == Control::None;
         stays
             && match command.reach(args) {
                 Reach::Nothing => true,
-                Reach::Range => command.key_positions(args.len()).all(holds),
+                Reach::Range => command.key_positions(args.len()).skip(known).all(holds),
                 Reach::Found(places) => places.into_iter().all(holds),
                 Reach::Everything => false,
             }
@@ -223,8 +247,13 @@ impl<'r, 'c> Run<'r, 'c> {
                 return Called::Replied;
             }
         };
+        let mut hashes = [0; KNOWN_KEYS];
+        let known = self.hashes_of(command, arguments, &mut hashes);
+        args.hashes = &hashes[..known];
+        args.first_key = command.first_key as usize;
+        args.key_shift = command.key_shift;
         let holds = self.rules.place == RunPlace::Shards;
-        if holds && !self.holds_keys_of(command, &args) {
+        if holds && !self.holds_keys_of(command, &args, known) {
             let (name, script) = (&command.full_name, self.context.command);
             debug_assert!(false, "the proof was wrong: {name} of {}", script.full_name);
             log::error!(
