@@ -135,6 +135,8 @@ pub(crate) enum Control {
     Reset,
     /// It is queued too, and decides where what follows runs.
     Select,
+    /// It is queued too, and finds out itself which values it needs.
+    Script,
 }
 
 impl Control {
@@ -147,13 +149,19 @@ impl Control {
             "quit" => Control::Quit,
             "reset" => Control::Reset,
             "select" => Control::Select,
+            "eval" | "evalsha" | "eval_ro" | "evalsha_ro" => Control::Script,
             _ => Control::None,
         }
     }
 
     /// Whether a command is queued between MULTI and EXEC.
     pub(crate) fn is_queued(self) -> bool {
-        matches!(self, Control::None | Control::Select)
+        matches!(self, Control::None | Control::Select | Control::Script)
+    }
+
+    /// Whether a command finds out itself which values it needs.
+    pub(crate) fn finds_its_values(self) -> bool {
+        matches!(self, Control::Exec | Control::Script)
     }
 
     /// Whether a command ends a transaction, or the connection with it.

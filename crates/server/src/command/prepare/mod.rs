@@ -20,6 +20,7 @@ use crate::config::Settings;
 use crate::limits::{FETCH_TRIES, LEAVES_PER_FETCH};
 use crate::request::reply::Mark;
 use crate::request::{Args, Failure, ReplyMode, failure};
+use crate::server::Server;
 use crate::shared::memory::Room;
 use crate::store::{Entry, Store};
 use crate::values::blobs;
@@ -360,42 +361,56 @@ impl Context<'_> {
             self.fetch.done();
             return false;
         }
-        let (store, server, seed) = (&self.store, self.server, self.fetch.seed);
-        let wanted = &mut self.extras.wanted;
-        let mut left = server.most_held();
-        transaction.for_each_run(store, server.selectable_databases(), |db, command, args| {
-            let copes = received::copes(command, args, true);
-            for_each_needed(command, args, |key| {
-                let mut shard = store.lock_in(db, key);
-                let Some(entry) = shard.find(key) else {
-                    return;
-                };
-                if let Some(tree) = entry.tree() {
-                    let needs = needs_of_queued(command, args, seed, &server.settings);
-                    let leaves = needs.wanted((db, key), &entry);
-                    let bytes = leaves.iter().map(needed).sum::<usize>();
-                    if bytes <= left && tree.cold_bytes() <= left as u64 {
-                        left -= bytes;
-                        wanted.extend(leaves);
-                    }
-                    return;
-                }
-                let (cold, bytes) = (entry.cold(), taken(entry.value_len()));
-                if cold.is_some_and(|value| copes && blobs::is_blob(value)) {
-                    return;
-                }
-                // One for which there is no room is an error of its command.
-                let fits = bytes <= left && cold.is_none_or(|value| server.may_hold(value));
-                left = left.saturating_sub(if fits { bytes } else { 0 });
-                let cold = cold.filter(|_| fits);
-                wanted.extend(cold.map(|value| Wanted::new(db, key, value)));
-            });
+        let mut search = Search {
+            store: &self.store,
+            server: self.server,
+            seed: self.fetch.seed,
+            copes: true,
+            left: self.server.most_held(),
+            wanted: &mut self.extras.wanted,
+        };
+        let databases = self.server.selectable_databases();
+        transaction.for_each_run(&self.store, databases, |db, command, args| {
+            search.add(db, command, args);
         });
         self.fetch.is_noted = true;
-        if wanted.is_empty() {
+        if self.extras.wanted.is_empty() {
             self.fetch.done();
         }
         !self.extras.wanted.is_empty()
+    }
+
+    /// The same for a command that a script calls.
+    pub(crate) fn wants_of_call(&mut self, command: &Command, args: &Args<'_>) -> bool {
+        if self.fetch.tries >= FETCH_TRIES {
+            return false;
+        }
+        while self.fetch.seed == 0 {
+            self.fetch.seed = fastrand::u64(..);
+        }
+        let mut search = Search {
+            store: &self.store,
+            server: self.server,
+            seed: self.fetch.seed,
+            copes: false,
+            left: self.server.most_held(),
+            wanted: &mut self.extras.wanted,
+        };
+        search.add(self.store.db, command, args);
+        let wants = !self.extras.wanted.is_empty();
+        self.fetch.is_noted |= wants;
+        wants
+    }
+
+    /// Lets the values of a script's keys leave memory, if tests want that. Nothing is held.
+    #[cold]
+    pub(crate) fn offload_keys(&mut self, args: &Args<'_>, at: std::ops::Range<usize>) {
+        if self.server.offload.is_eager.load(Relaxed) && self.fetch.tries == 0 {
+            let db = self.store.db;
+            for at in at {
+                self.store.offload_key(db, args.key(at));
+            }
+        }
     }
 
     /// Reads the values of a command of a transaction at once; only the transaction reaches its shards.
@@ -435,6 +450,51 @@ impl Context<'_> {
             };
         });
         done
+    }
+}
+
+/// Looks for values that are not in memory and that requests need.
+struct Search<'s, 'c> {
+    store: &'s Store<'c>,
+    server: &'static Server,
+    seed: u64,
+    /// Some commands cope with values in files of their own.
+    copes: bool,
+    /// Bytes for which there is room.
+    left: usize,
+    wanted: &'s mut Vec<Wanted>,
+}
+
+impl Search<'_, '_> {
+    /// Adds what a request needs of its keys. A value for which there is no room is an error of its command.
+    fn add(&mut self, db: usize, command: &Command, args: &Args<'_>) {
+        let server = self.server;
+        let copes = self.copes && received::copes(command, args, true);
+        for_each_needed(command, args, |key| {
+            let mut shard = self.store.lock_in(db, key);
+            let Some(entry) = shard.find(key) else {
+                return;
+            };
+            if let Some(tree) = entry.tree() {
+                let needs = needs_of_queued(command, args, self.seed, &server.settings);
+                let leaves = needs.wanted((db, key), &entry);
+                let bytes = leaves.iter().map(needed).sum::<usize>();
+                if bytes <= self.left && tree.cold_bytes() <= self.left as u64 {
+                    self.left -= bytes;
+                    self.wanted.extend(leaves);
+                }
+                return;
+            }
+            let (cold, bytes) = (entry.cold(), taken(entry.value_len()));
+            if cold.is_some_and(|value| copes && blobs::is_blob(value)) {
+                return;
+            }
+            let fits = bytes <= self.left && cold.is_none_or(|value| server.may_hold(value));
+            self.left = self.left.saturating_sub(if fits { bytes } else { 0 });
+            let cold = cold.filter(|_| fits);
+            let wanted = cold.map(|value| Wanted::new(db, key, value));
+            self.wanted.extend(wanted);
+        });
     }
 }
 

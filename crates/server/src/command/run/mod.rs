@@ -159,7 +159,7 @@ pub(crate) fn run_special<'c>(
         Admission::Queue(command) => context.queue(command, args),
         Admission::Run(command) => {
             pushes = command.spec.has(flag::PUSHES);
-            if context.server.offload.is_on() && command.control != Control::Exec {
+            if context.server.offload.is_on() && !command.control.finds_its_values() {
                 match context.prepare(command, args) {
                     Prepared::Ready => context.dawdle(),
                     Prepared::Failed(failure) => {

@@ -209,8 +209,24 @@ fn rules(
     })
 }
 
-/// Runs a script, here or, if it may be slow, on a thread of its own.
+/// Runs a script, here or, if it may be slow, on a thread of its own. It comes again when values that it
+/// needs are in memory.
 fn run(context: &mut Context<'_>, args: &Args<'_>, evaluation: Evaluation) -> Handled {
+    if context.in_transaction {
+        return run_once(context, args, evaluation);
+    }
+    if let Some(failure) = context.fetch.take_failure() {
+        return Err(failure);
+    }
+    context.offload_keys(args, 3..3 + evaluation.keys);
+    let done = run_once(context, args, evaluation);
+    if !matches!(done, Ok(Next::Fetch | Next::Retry)) {
+        context.fetch.done();
+    }
+    done
+}
+
+fn run_once(context: &mut Context<'_>, args: &Args<'_>, evaluation: Evaluation) -> Handled {
     evaluation.script.note_run();
     let place = match context.may_defer() {
         true if evaluation.script.names_its_keys => RunPlace::Shards,
@@ -223,6 +239,11 @@ fn run(context: &mut Context<'_>, args: &Args<'_>, evaluation: Evaluation) -> Ha
     match run_at(context, args, &evaluation, place)? {
         Ran::Answered(next) => Ok(next),
         Ran::Slow => Ok(defer(context, args, evaluation)),
+        Ran::Cold if context.has_room_for_wanted() => Ok(Next::Fetch),
+        Ran::Cold => {
+            context.extras.wanted.clear();
+            Ok(Next::Retry)
+        }
     }
 }
 
@@ -232,7 +253,7 @@ fn defer(context: &mut Context<'_>, args: &Args<'_>, evaluation: Evaluation) -> 
         Box::new(move |context: &mut Context<'_>, args: &Args<'_>| {
             match run_at(context, args, &evaluation, RunPlace::Apart)? {
                 Ran::Answered(next) => Ok(next),
-                Ran::Slow => unreachable!("a script on a thread of its own goes on"),
+                Ran::Slow | Ran::Cold => unreachable!("a script on a thread of its own goes on"),
             }
         }),
     )
@@ -243,6 +264,9 @@ enum Ran {
     Answered(Next),
     /// It has had no effect, and begins again on a thread of its own.
     Slow,
+    /// It has had no effect, and begins again when the values in
+    /// [`Extras::wanted`](crate::command::Extras::wanted) are in memory.
+    Cold,
 }
 
 /// Runs a script while nobody else uses its data.
@@ -323,6 +347,9 @@ fn run_in(
     context.refresh();
     if is_alone {
         let_in(context, rules.place);
+    }
+    if finished.cause == Some(Cause::Cold) {
+        return Ok(Ran::Cold);
     }
     script.note_pace(finished.ns);
     if finished.cause == Some(Cause::Slow) {

@@ -45,6 +45,9 @@ pub(super) enum Cause {
     /// It takes long, or a key that it has not named, and has had no effect: it begins again on a thread of
     /// its own.
     Slow,
+    /// A command needs a value that is not in memory, and it has had no effect: it begins again when that is
+    /// there.
+    Cold,
     /// It holds shards, has had an effect, and takes very long between commands.
     TooLong,
 }
@@ -157,6 +160,11 @@ impl<'r, 'c> Run<'r, 'c> {
         sys::clock::ticks_to_ns(sys::clock::ticks().saturating_sub(self.began))
     }
 
+    /// Whether nothing is left of it when it ends here.
+    fn may_begin_again(&self) -> bool {
+        matches!(self.rules.place, RunPlace::Worker | RunPlace::Shards) && !self.has_effects
+    }
+
     fn stop(&mut self, cause: Cause) -> Interrupt {
         self.cause = Some(cause);
         Interrupt::Stop
@@ -266,6 +274,13 @@ impl<'r, 'c> Run<'r, 'c> {
             self.context.refuse(&NOT_NAMED);
             return Called::Replied;
         }
+        if self.may_begin_again()
+            && self.context.server.offload.is_on()
+            && self.context.wants_of_call(command, &args)
+        {
+            self.cause = Some(Cause::Cold);
+            return Called::Stop;
+        }
         self.has_effects |= command.spec.has_any(EFFECTS);
         if command.spec.has(flag::WRITE) {
             let is_first = !self.has_written && !holds;
@@ -337,7 +352,7 @@ impl Host for Run<'_, '_> {
             return self.stop(Cause::Killed);
         }
         if place != RunPlace::Apart && !self.is_slow && self.ns() > SCRIPT_QUICK_NS {
-            if matches!(place, RunPlace::Worker | RunPlace::Shards) && !self.has_effects {
+            if self.may_begin_again() {
                 return self.stop(Cause::Slow);
             }
             self.is_slow = true;
