@@ -6,7 +6,8 @@
 // meanwhile and started again: what was answered must still be there, what was not answered may have been done or not. With -cold each
 // command finds the values of its keys in the log alone (DEBUG OFFLOAD-ALL), so that it is parked until they are read back. With
 // -hashes most keys are hashes of a few fields (hashes.go), with -sets sets of a few members (sets.go), with -lists lists
-// (lists.go), with -zsets sorted sets (zsets.go); with -small 64 these are trees (DEBUG SMALL-BYTES).
+// (lists.go), with -zsets sorted sets (zsets.go); with -small 64 these are trees (DEBUG SMALL-BYTES). With -scripts many requests run
+// scripts on strings (scripts.go).
 //
 // The seed is printed with what fails; the operations are the same with the same seed, how threads take turns is not.
 package main
@@ -39,16 +40,18 @@ func main() {
 	sets := flag.Bool("sets", false, "whether most keys are sets")
 	lists := flag.Bool("lists", false, "whether most keys are lists")
 	zsets := flag.Bool("zsets", false, "whether most keys are sorted sets")
+	scripts := flag.String("scripts", "", "the `kind` of scripts that many requests run: proven, alone, slow, or all")
 	small := flag.Int("small", 0, "from how many `bytes` on a collection is a tree")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "what chance begins with")
 	output := flag.String("output", os.TempDir(), "the `directory` for pictures of what went wrong")
 	flag.Parse()
-	if flag.NArg() != 1 || *clients > maxClients || *keys > maxKeys {
+	isKind := *scripts == "" || scriptKinds[*scripts] != nil
+	if flag.NArg() != 1 || !isKind || (*scripts != "" && (*hashes || *sets || *lists || *zsets)) || *clients > maxClients || *keys > maxKeys {
 		fmt.Fprintf(os.Stderr, "usage: linearizability [options] SERVER, with at most %d clients and %d keys\n", maxClients, maxKeys)
 		os.Exit(2)
 	}
 	p := plan{clients: *clients, operations: *operations, keys: *keys, crashes: *crashes, cold: *cold, hashes: *hashes, sets: *sets,
-		lists: *lists, zsets: *zsets}
+		lists: *lists, zsets: *zsets, scripts: *scripts}
 	passed, failed := 0, 0
 	for _, word := range strings.Split(*threads, ",") {
 		workers, err := strconv.Atoi(word)
@@ -75,6 +78,9 @@ func main() {
 		if p.zsets {
 			values += ", sorted sets"
 		}
+		if p.scripts != "" {
+			values += ", scripts: " + p.scripts
+		}
 		if *small > 0 {
 			values += fmt.Sprintf(", trees from %d bytes on", *small)
 		}
@@ -89,7 +95,7 @@ func main() {
 
 // check makes histories and looks at each. Returns how many were good and bad, and how many operations they had.
 func check(binary string, workers, histories, small int, p plan, seed uint64, output string) (good, bad, operations int) {
-	s, err := newServer(binary, workers, p.crashes > 0, p.cold, small)
+	s, err := newServer(binary, workers, p, small)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 0, histories, 0

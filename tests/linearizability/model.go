@@ -94,6 +94,7 @@ const (
 	zcard
 	zunionstore
 	zinterstore
+	eval
 	// The server was killed and started again: nobody watches anything any more.
 	crash
 )
@@ -103,7 +104,7 @@ var names = [...]string{
 	"DBSIZE", "FLUSHDB", "WATCH", "UNWATCH", "EXEC", "HSET", "HSETNX", "HGET", "HMGET", "HDEL", "HINCRBY", "HGETALL", "HLEN",
 	"SADD", "SREM", "SCARD", "SISMEMBER", "SMEMBERS", "SMOVE", "SINTER", "SUNION", "SDIFF", "SINTERSTORE", "SUNIONSTORE", "SDIFFSTORE",
 	"LPUSH", "RPUSH", "LPOP", "RPOP", "LLEN", "LRANGE", "LMOVE",
-	"ZADD", "ZINCRBY", "ZREM", "ZPOPMIN", "ZPOPMAX", "ZSCORE", "ZRANGE", "ZCARD", "ZUNIONSTORE", "ZINTERSTORE",
+	"ZADD", "ZINCRBY", "ZREM", "ZPOPMIN", "ZPOPMAX", "ZSCORE", "ZRANGE", "ZCARD", "ZUNIONSTORE", "ZINTERSTORE", "EVAL",
 	"(crash)",
 }
 
@@ -119,6 +120,8 @@ type Op struct {
 	body []Op
 	// How often an MGET names its keys; more than once if it is to be so long that the server does not read them under one lock.
 	times int
+	// What an EVAL runs.
+	call scriptCall
 }
 
 // longest is how many keys the server reads under one lock, and some more.
@@ -133,6 +136,8 @@ func (op Op) writes() bool {
 	case get, mget, exists, dbsize, hget, hmget, hgetall, hlen, scard, sismember, smembers, sinter, sunion, sdiff, llen, lrange,
 		zscore, zrange, zcard:
 		return false
+	case eval:
+		return scripts[op.call.script].writes
 	case exec:
 		for _, inner := range op.body {
 			if inner.writes() {
@@ -146,6 +151,9 @@ func (op Op) writes() bool {
 
 // words are the arguments of the request, for keys of these names.
 func (op Op) words(keys []string) []string {
+	if op.kind == eval {
+		return op.scriptWords(keys)
+	}
 	words := []string{names[op.kind]}
 	if zadd <= op.kind && op.kind <= zinterstore {
 		return append(words, op.sortedWords(keys)...)
@@ -188,6 +196,9 @@ func (op Op) String() string {
 			body = append(body, inner.String())
 		}
 		return "MULTI; " + strings.Join(body, "; ") + "; EXEC"
+	}
+	if op.kind == eval {
+		return fmt.Sprint("EVAL ", op.call, " of keys ", op.keys, " with ", op.values)
 	}
 	short := make([]string, maxKeys)
 	for at := range short {
@@ -274,6 +285,8 @@ func apply(s State, op Op) (State, string) {
 		return s.ofSet(first, op)
 	case hset, hsetnx, hget, hmget, hdel, hincr, hgetall, hlen:
 		return s.ofHash(first, op)
+	case eval:
+		return s.ofScript(op)
 	}
 	switch op.kind {
 	case get:

@@ -25,7 +25,9 @@ type server struct {
 	// Whether the values of the keys that a command names are in the log alone when it begins.
 	cold bool
 	// From how many bytes on a hash is a tree, unless it is 0.
-	small     int
+	small int
+	// Texts of scripts that clients call by their SHA-1.
+	texts     []string
 	directory string
 	address   string
 	process   *process.Cmd
@@ -36,12 +38,15 @@ type server struct {
 // portTaken says that another process has taken the port before the server did.
 var portTaken = errors.New("the port is in use")
 
-func newServer(binary string, threads int, durable, cold bool, small int) (*server, error) {
+func newServer(binary string, threads int, p plan, small int) (*server, error) {
 	directory, err := os.MkdirTemp("", "ferrite-linearizability-")
 	if err != nil {
 		return nil, err
 	}
-	s := &server{binary: binary, threads: threads, durable: durable, cold: cold, small: small, directory: directory}
+	s := &server{binary: binary, threads: threads, durable: p.crashes > 0, cold: p.cold, small: small, directory: directory}
+	if p.scripts != "" {
+		s.texts = allTexts()
+	}
 	return s, s.start()
 }
 
@@ -110,6 +115,9 @@ func (s *server) startOnce() error {
 			}
 			if err == nil && s.small > 0 {
 				err = c.expect("+OK", "DEBUG", "SMALL-BYTES", strconv.Itoa(s.small))
+			}
+			for at := 0; err == nil && at < len(s.texts); at++ {
+				err = c.expect(shaOf(s.texts[at]), "SCRIPT", "LOAD", s.texts[at])
 			}
 			c.socket.Close()
 			if err == nil {

@@ -24,6 +24,8 @@ type plan struct {
 	hashes bool
 	// Whether most keys are sets, lists or sorted sets.
 	sets, lists, zsets bool
+	// The kind of scripts that many requests run, unless it is empty; see scriptKinds.
+	scripts string
 }
 
 // run is one history in the making.
@@ -78,7 +80,8 @@ func makeHistory(s *server, p plan, number int, seed uint64) ([]porcupine.Operat
 	begin := make(chan struct{})
 	for client := range p.clients {
 		clients.Go(func() {
-			one := &actor{run: r, number: client, random: rand.New(rand.NewPCG(seed, uint64(client)))}
+			one := &actor{run: r, number: client, random: rand.New(rand.NewPCG(seed, uint64(client))),
+				seen: make(map[int]int64)}
 			one.work(begin)
 		})
 	}
@@ -86,7 +89,7 @@ func makeHistory(s *server, p plan, number int, seed uint64) ([]porcupine.Operat
 	r.killNowAndThen(rand.New(rand.NewPCG(seed, 1<<32)))
 	clients.Wait()
 	if r.failed == nil {
-		last := &actor{run: r, number: 0}
+		last := &actor{run: r, number: 0, seen: make(map[int]int64)}
 		if last.connect() {
 			ops := []Op{{kind: mget, keys: all(p.keys)}}
 			for key := range p.keys {
@@ -154,6 +157,8 @@ type actor struct {
 	random     *rand.Rand
 	connection *connection
 	serial     int64
+	// What it was told last of each key.
+	seen map[int]int64
 	// What comes back when the connection it has is cut.
 	back chan struct{}
 }
@@ -228,6 +233,7 @@ func (c *actor) do(group []Op) bool {
 		}
 		op.client = c.number
 		c.record(op, call, reply, c.now())
+		c.note(op, reply)
 	}
 	return true
 }
@@ -303,6 +309,9 @@ func (c *actor) cutOff(group []Op, call int64, err error) bool {
 
 // choose decides what comes next: one operation, or what begins with WATCH.
 func (c *actor) choose() []Op {
+	if c.scripts != "" && c.random.IntN(8) == 0 {
+		return c.compared()
+	}
 	switch c.random.IntN(20) {
 	case 0, 1:
 		return c.watched()
@@ -355,6 +364,9 @@ func (c *actor) any() Op {
 	}
 	if c.zsets && c.random.IntN(8) > 0 {
 		return c.anyOfSorted()
+	}
+	if c.scripts != "" && c.random.IntN(8) > 2 {
+		return c.anyScript()
 	}
 	one := c.some(1, 1)
 	switch n := c.random.IntN(100); {

@@ -239,9 +239,9 @@ impl Store<'_> {
         self.keyspace.hold(self.turn);
     }
 
-    /// Whether the shard of a hash of the own database is held.
+    /// Whether the shard of a hash of the own database is held. With `break_scripts` a script holds none.
     pub(crate) fn is_held(&self, hash: u64) -> bool {
-        self.keyspace.is_held(self.turn, self.db, hash)
+        cfg!(break_scripts) || self.keyspace.is_held(self.turn, self.db, hash)
     }
 
     /// Unlocks what is held, and forgets what was wanted.
@@ -259,9 +259,11 @@ impl Store<'_> {
         self.turn.begin_alone_last();
     }
 
-    /// Lets the other workers in again.
+    /// Lets the other workers in again. With `break_scripts` a script may not have kept them out.
     pub(crate) fn end_alone(&mut self) {
-        self.turn.end_alone();
+        if cfg!(not(break_scripts)) || self.turn.is_alone() {
+            self.turn.end_alone();
+        }
     }
 
     /// All changes from here to [`Store::end_batch`] are one change for other clients and after a crash: the
