@@ -25,14 +25,14 @@ clients: setup build ## all clients of tests/clients against the optimised serve
 libraries: setup build ## which well-known libraries work with the optimised server, written into docs/libraries.md and README.md
 	scripts/guarded tests/clients/libraries/measure --write
 
-linearizability: setup build ## 2200 histories of many clients at once, 960 of them with kills (HISTORIES=200 of a kind)
+linearizability: setup build ## 3200 histories of many clients at once, 1300 of them with kills (HISTORIES=200 of a kind), 1000 of them with scripts
 	scripts/guarded tests/linearizability/run long $${CARGO_TARGET_DIR:-target}/release/ferrite-server
 
-broken: setup ## a server that leaves locks out must be found out by the linearizability check
+broken: setup ## servers that leave locks out, for all or for scripts alone, must be found out by the linearizability check
 	scripts/guarded tests/linearizability/run broken
 
-crash: ## kills the server ROUNDS (300) times under appendfsync always, and as often under everysec, and looks for what is lost
-	scripts/guarded env FERRITE_CRASHES=$${ROUNDS:-300} FERRITE_CRASH_BOUND_MS=1200 cargo test -p ferrite-server --test all -- crash:: --nocapture --test-threads 1
+crash: ## kills the server ROUNDS (300) times under appendfsync always, as often under everysec, and as often beside scripts, and looks for what is lost
+	scripts/guarded env FERRITE_CRASHES=$${ROUNDS:-300} FERRITE_CRASH_BOUND_MS=1200 cargo test -p ferrite-server --test all -- crash:: durable::versions --nocapture --test-threads 1
 
 queues: ## MESSAGES (10000000) messages through queues with appendfsync always, while an optimised server with DEBUG DISK is killed KILLS (20) times: none lost, none twice, in order
 	cargo build --release -p ferrite-server --features faults --target-dir $(or $(CARGO_TARGET_DIR),target)/faults

@@ -1,10 +1,12 @@
 //! The server and its log: every acknowledged change is there after a restart, however the process ended.
 //! [`killed`]: kills under load. [`switched`]: the log begins, ends and is loaded while the server runs.
+//! [`versions`]: kills beside scripts.
 
 use crate::support;
 
 mod killed;
 mod switched;
+mod versions;
 
 use std::collections::BTreeSet;
 use std::fs;

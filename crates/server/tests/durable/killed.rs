@@ -109,15 +109,15 @@ fn check(client: &mut Client, account: &Account) {
     }
 }
 
-/// Number of kills: `FERRITE_CRASHES`, or a few.
-fn crashes() -> usize {
-    std::env::var("FERRITE_CRASHES").map_or(3, |count| count.parse().expect("a number"))
+/// Number of kills: `FERRITE_CRASHES`, or the usual number.
+pub(super) fn crashes(usual: usize) -> usize {
+    std::env::var("FERRITE_CRASHES").map_or(usual, |count| count.parse().expect("a number"))
 }
 
 #[test]
 fn what_was_acknowledged_survives_a_kill() {
     let mut random = fastrand::Rng::new();
-    for _ in 0..crashes() {
+    for _ in 0..crashes(3) {
         let mut server = Server::start(TWO, &ALWAYS);
         let until = random.usize(50..1000);
         let told = AtomicUsize::new(0);
