@@ -110,7 +110,7 @@ impl Runner {
                 lane.connection = None;
                 let answered =
                     lane.history
-                        .answer(&reply, self.life.is_always, self.life.refusals());
+                        .answer(&reply, self.life.is_always, &self.life.refusals());
                 answered
                     .map_err(|wrong| Find::new("reply", format!("connection {number}: {wrong}")))?;
             }

@@ -7,7 +7,7 @@ use crate::support::PATIENCE;
 use crate::torture::history::History;
 use crate::torture::inspect;
 use crate::torture::process::Process;
-use crate::torture::run::{Find, LANES, Life, Runner};
+use crate::torture::run::{Find, LANES, Life, Runner, SCRIPT_OF_END};
 use crate::torture::wire::now_ms;
 use crate::torture::{setting, verdict};
 
@@ -186,6 +186,7 @@ impl Runner {
         }
         let stopped = self.process.stop(words.is_none());
         stopped.map_err(|problem| Find::new("stop", problem))?;
+        self.life.ended_script = Some(SCRIPT_OF_END);
         self.drain()?;
         self.look_at_output()
     }

@@ -1,6 +1,7 @@
 //! What the operator does in a script: maintenance, trouble, copies of the data.
 
 use std::fs;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::support::{PATIENCE, Value};
@@ -8,7 +9,7 @@ use crate::torture::history::History;
 use crate::torture::inspect;
 use crate::torture::lives::Rule;
 use crate::torture::process::{LOG, Process};
-use crate::torture::run::{Find, LANES, Runner};
+use crate::torture::run::{Find, LANES, Runner, SCRIPT_KILLED};
 use crate::torture::script::Request;
 use crate::torture::slots;
 use crate::torture::values::{Keys, may_be};
@@ -21,6 +22,13 @@ const BUSY: &[&str] = &[
     "ERR another",
     "ERR Background saving is currently not in progress",
 ];
+
+/// Errors of SCRIPT KILL: nothing runs, or it has changed something.
+const NOT_KILLED: &[&str] = &["NOTBUSY ", "UNKILLABLE "];
+
+/// How often SCRIPT KILL is asked for again while nothing runs, and the pause before.
+const KILL_TRIES: usize = 20;
+const KILL_PAUSE: Duration = Duration::from_millis(2);
 
 /// For how long a disk is full.
 const FULL_SECONDS: &str = " 20";
@@ -72,6 +80,9 @@ impl Runner {
             self.life.is_always = false;
             self.life.is_everysec = false;
         }
+        if upper == "SCRIPT KILL" {
+            return self.kill_script(&words);
+        }
         let reply = self.ask(&words)?;
         if let Value::Error(text) = &reply {
             let text = String::from_utf8_lossy(text);
@@ -89,6 +100,33 @@ impl Runner {
             self.verify_running()?;
         }
         Ok(())
+    }
+
+    /// Ends the script that runs, if one does and has changed nothing, and takes all answers: requests
+    /// after a script that was ended have run.
+    fn kill_script(&mut self, words: &str) -> Result<(), Find> {
+        let mut reply = self.ask(words)?.text();
+        // The script may not have begun.
+        for _ in 0..KILL_TRIES {
+            if !reply.starts_with("NOTBUSY ") || self.has_all_answers() {
+                break;
+            }
+            sleep(KILL_PAUSE);
+            reply = self.ask(words)?.text();
+        }
+        let is_killed = reply == "OK";
+        if !is_killed && !NOT_KILLED.iter().any(|start| reply.starts_with(start)) {
+            return Err(Find::new("operator", format!("{words}: {reply}")));
+        }
+        self.life.ended_script = is_killed.then_some(SCRIPT_KILLED);
+        self.totals.killed_scripts += u64::from(is_killed);
+        self.settle()?;
+        self.life.ended_script = None;
+        Ok(())
+    }
+
+    fn has_all_answers(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.history.pending() == 0)
     }
 
     /// Waits until rewriting and saving are over; then there is nothing in the directory that nobody needs.

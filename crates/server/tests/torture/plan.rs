@@ -2,7 +2,7 @@
 
 mod words;
 
-use crate::torture::commands::{COMMANDS, Effect, Row};
+use crate::torture::commands::{COMMANDS, Effect, LASTING, Row};
 use crate::torture::inspect::SEPARATOR;
 use crate::torture::run::LANES;
 use crate::torture::script::{Arg, Line, Request};
@@ -126,6 +126,7 @@ impl Plan {
                 23..25 => at += self.fill(),
                 25 if self.chance(4) && !self.has_trouble => at += self.layers(),
                 26..30 if self.is_cluster => self.map(),
+                30..34 if !self.has_trouble => self.killed_script(),
                 _ => {
                     let lane = self.lane();
                     let request = self.request(lane);
@@ -382,6 +383,29 @@ impl Plan {
             let share = self.random.u8(..100);
             self.lines.push(Line::Cut(lane, share, request));
         }
+    }
+
+    /// A script that lasts, at times in a transaction, and is ended by another connection.
+    fn killed_script(&mut self) {
+        let lane = self.lane();
+        let mut request = vec![Arg::word("EVAL")];
+        let shape = LASTING[self.random.usize(..LASTING.len())];
+        for token in shape.split_whitespace() {
+            request.extend(self.token(lane, token));
+        }
+        let mut requests = vec![request];
+        if self.chance(4) {
+            let [first, last] = ["MULTI", "EXEC"].map(|name| vec![Arg::word(name)]);
+            requests = vec![first, requests.remove(0), self.request(lane), last];
+        }
+        let requests = requests.into_iter();
+        self.lines
+            .extend(requests.map(|request| Line::Request(lane, request)));
+        if self.random.bool() {
+            self.lines.push(Line::Sleep(self.random.u64(..40)));
+        }
+        let kill = ["SCRIPT", "KILL"].map(Arg::word);
+        self.lines.push(Line::Operator(kill.to_vec()));
     }
 
     /// MULTI, some requests, and its end. How many requests those are.

@@ -81,6 +81,8 @@ pub(crate) struct Totals {
     /// Changes of a cluster's map, and requests that were refused for it.
     pub(crate) maps: u64,
     pub(crate) sent_elsewhere: u64,
+    /// Scripts that were ended.
+    pub(crate) killed_scripts: u64,
 }
 
 impl fmt::Display for Totals {
@@ -104,7 +106,7 @@ impl fmt::Display for Totals {
                 self.maps, self.sent_elsewhere
             )?;
         }
-        Ok(())
+        write!(f, ", {} scripts ended", self.killed_scripts)
     }
 }
 
@@ -155,22 +157,33 @@ pub(crate) struct Life {
     pub(crate) is_full: bool,
     /// There is a limit of memory, in bytes.
     pub(crate) maxmemory: Option<u64>,
+    /// The error of scripts that are ended now, which have done nothing.
+    pub(crate) ended_script: Option<&'static str>,
 }
+
+/// The errors of scripts that are ended by SCRIPT KILL, and by the end of the server.
+pub(crate) const SCRIPT_KILLED: &str = "ERR Script killed by user with SCRIPT KILL";
+pub(crate) const SCRIPT_OF_END: &str = "ERR Error running script: the server shuts down";
 
 impl Life {
     /// Errors that mean that a request did nothing.
-    pub(crate) fn refusals(&self) -> &'static [&'static str] {
-        match (self.has_trouble, self.maxmemory.is_some()) {
-            (true, true) => &["MISCONF", "OOM", "EXECABORT"],
-            (true, false) => &["MISCONF", "EXECABORT"],
-            (false, true) => &["OOM", "EXECABORT"],
-            (false, false) => &[],
-        }
+    pub(crate) fn refusals(&self) -> Vec<&'static str> {
+        let mut refusals = Vec::new();
+        let mut add = |holds: bool, errors: &[&'static str]| {
+            if holds {
+                refusals.extend(errors);
+            }
+        };
+        add(self.has_trouble, &["MISCONF"]);
+        add(self.maxmemory.is_some(), &["OOM"]);
+        add(self.may_refuse(), &["EXECABORT"]);
+        refusals.extend(self.ended_script);
+        refusals
     }
 
     /// Whether requests may be refused: then no more than one is on its way.
     fn may_refuse(&self) -> bool {
-        !self.refusals().is_empty()
+        self.has_trouble || self.maxmemory.is_some()
     }
 }
 
@@ -445,7 +458,7 @@ impl Runner {
             lane.unanswered_bytes.remove(0);
         }
         let index = lane.history.answered;
-        let answered = lane.history.answer(reply, life.is_always, life.refusals());
+        let answered = lane.history.answer(reply, life.is_always, &life.refusals());
         let step = lane.history.steps.get(index);
         let global = step.and_then(|step| Some((step.global?, step.answer.clone()?)));
         self.totals.answered += 1;

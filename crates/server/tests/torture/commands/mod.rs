@@ -50,6 +50,8 @@ pub(crate) mod sets;
 mod sorting;
 mod strings;
 
+pub(crate) use scripts::LASTING;
+
 use crate::torture::model::{Call, Expect, Global};
 use crate::torture::script::{Arg, Request};
 

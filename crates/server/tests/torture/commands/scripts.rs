@@ -15,6 +15,13 @@ pub(super) const SHAPES: &[&str] = &[
     "return( 1 {v}",
 ];
 
+/// Those that last long enough for SCRIPT KILL to come before their end: it ends the first, but not the last.
+#[rustfmt::skip]
+pub(crate) const LASTING: [&str; 2] = [
+    "repeat(rawset)(ARGV,2,(ARGV[2]or(0))+1)until(ARGV[2]>2e5)redis.call('set',KEYS[1],ARGV[1]) 1 {v} {text}",
+    "redis.call('set',KEYS[1],ARGV[1])repeat(rawset)(ARGV,2,(ARGV[2]or(0))+1)until(ARGV[2]>1e5) 1 {v} {text}",
+];
+
 pub(super) fn eval(call: &mut Call<'_>) -> Expect {
     let args = call.args;
     let calls = |command: &str| String::from_utf8_lossy(&args[0]).contains(command);
