@@ -33,8 +33,8 @@ use crate::stop;
 
 /// The least limit of a state, bytes: it exists, and small scripts run.
 pub const MEMORY_MIN: usize = 1 << 20;
-/// A collection of garbage begins at so many percent of what the one before has left. Most of what scripts
-/// make is garbage at once, so a collection costs what is *not* garbage.
+/// A collection begins at so many percent of the memory that the one before has left. Nearly all objects of
+/// scripts are garbage at once, so a collection costs as much as the rest.
 const COLLECTOR_PAUSE: c_int = 400;
 /// Garbage that a state may keep between runs, bytes.
 const GARBAGE_MAX: usize = 1 << 20;

@@ -256,15 +256,17 @@ fn to_number(lua: Lua<'_>) -> Returned {
     Ok(1)
 }
 
-/// The number of a text of digits, perhaps with a sign and a point: what scripts read nearly always. `None`:
-/// it takes C to read it.
+/// The number of a text of digits, perhaps with a sign and a point: nearly all that scripts read. `None`: it
+/// takes C to read it.
 fn plain_number(text: &[u8]) -> Option<f64> {
     if let Some(number) = short_integer(text) {
         return Some(number);
     }
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let is_plain = digits.first().is_some_and(u8::is_ascii_digit)
-        && digits.iter().all(|&byte| byte.is_ascii_digit() || byte == b'.');
+        && digits
+            .iter()
+            .all(|&byte| byte.is_ascii_digit() || byte == b'.');
     match is_plain {
         true => std::str::from_utf8(text).ok()?.parse().ok(),
         false => None,

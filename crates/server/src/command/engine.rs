@@ -1,7 +1,7 @@
 //! Lua of one worker: made when the first script comes, and functions of the scripts that have run.
 //!
-//! The worker finds a script that it has run by what the request has: the SHA-1 of its text, or the text. The
-//! registry of all workers is asked about others.
+//! The worker finds a script that it has run by the SHA-1 of its text or by the text, as the request has it.
+//! The registry of all workers is asked about others.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -82,12 +82,7 @@ impl Engine {
     }
 
     /// The same for a text. `hash`: of the text.
-    pub(crate) fn find_text(
-        &self,
-        server: &Server,
-        hash: u64,
-        text: &[u8],
-    ) -> Option<Arc<Script>> {
+    pub(crate) fn find_text(&self, server: &Server, hash: u64, text: &[u8]) -> Option<Arc<Script>> {
         if self.generation != server.scripts.generation() {
             return None;
         }

@@ -2,13 +2,13 @@
 //!
 //! Invariants:
 //! 1. A script that SCRIPT LOAD has brought stays until SCRIPT FLUSH. Of those that EVAL has brought
-//!    [`SCRIPTS_OF_EVAL`] stay: the oldest goes, but for those that have run since it was their turn.
+//!    [`SCRIPTS_OF_EVAL`] stay, those that have run last.
 //! 2. Functions that a worker has compiled in an earlier generation are not used: SCRIPT FLUSH begins a new
 //!    generation.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
 use parking_lot::RwLock;
 use sha1_smol::Sha1;
@@ -30,8 +30,8 @@ pub(crate) struct Script {
     /// It uses no keys but those of its request, and has no loop.
     pub(crate) names_its_keys: bool,
     pace: AtomicU8,
-    /// It has run since it was its turn to go.
-    has_run: AtomicBool,
+    /// When it has run last (realtime ms).
+    run_ms: AtomicI64,
 }
 
 /// How long a script takes.
@@ -99,7 +99,7 @@ impl Script {
                 true => Pace::Slow,
                 false => Pace::Quick,
             } as u8),
-            has_run: AtomicBool::new(false),
+            run_ms: AtomicI64::new(0),
         };
         script.names_its_keys = !has_loop(text) && names_its_keys(script.body(), places);
         script
@@ -114,10 +114,10 @@ impl Script {
     }
 
     /// Notes that it runs.
-    pub(crate) fn note_run(&self) {
+    pub(crate) fn note_run(&self, now_ms: i64) {
         // The line is shared by all workers that run it: mostly it is only read.
-        if !self.has_run.load(Relaxed) {
-            self.has_run.store(true, Relaxed);
+        if self.run_ms.load(Relaxed) != now_ms {
+            self.run_ms.store(now_ms, Relaxed);
         }
     }
 
@@ -149,26 +149,21 @@ pub(crate) struct Scripts {
 struct Kept {
     by_sha: HashMap<Sha, Arc<Script>>,
     /// Those that EVAL has brought, the oldest first.
-    of_eval: VecDeque<Sha>,
+    of_eval: Vec<Sha>,
 }
 
 impl Kept {
-    /// Forgets the oldest script of EVAL that has not run since it was its turn; the oldest, if all have.
+    /// Forgets the script of EVAL that has not run for the longest time.
     fn make_room(&mut self) {
-        for _ in 0..self.of_eval.len() {
-            let Some(oldest) = self.of_eval.pop_front() else {
-                return;
-            };
-            let script = self.by_sha.get(&oldest);
-            if script.is_some_and(|script| script.has_run.swap(false, Relaxed)) {
-                self.of_eval.push_back(oldest);
-            } else {
-                self.by_sha.remove(&oldest);
-                return;
-            }
-        }
-        if let Some(oldest) = self.of_eval.pop_front() {
-            self.by_sha.remove(&oldest);
+        let run_ms = |sha: &Sha| {
+            let script = self.by_sha.get(sha);
+            script.map_or(0, |script| script.run_ms.load(Relaxed))
+        };
+        // Of equal ones the first, which is the oldest.
+        let places = 0..self.of_eval.len();
+        if let Some(oldest) = places.min_by_key(|&at| run_ms(&self.of_eval[at])) {
+            let sha = self.of_eval.remove(oldest);
+            self.by_sha.remove(&sha);
         }
     }
 }
@@ -190,10 +185,10 @@ impl Scripts {
         if kept.by_sha.insert(sha, script).is_some() {
             return;
         }
-        kept.of_eval.push_back(sha);
-        if kept.of_eval.len() > SCRIPTS_OF_EVAL {
+        if kept.of_eval.len() == SCRIPTS_OF_EVAL {
             kept.make_room();
         }
+        kept.of_eval.push(sha);
     }
 
     /// Keeps a script that SCRIPT LOAD has brought.
@@ -256,12 +251,18 @@ mod tests {
         let has = |number| scripts.get(&script(number).sha).is_some();
         assert!(has(0) && has(1) && !has(2) && has(3) && has(SCRIPTS_OF_EVAL + 2));
         assert_eq!(scripts.sizes().0, SCRIPTS_OF_EVAL + 2);
-        // One that runs stays, however many others come.
+        // Each runs when it comes. One that runs later stays, however many others come.
         for number in 0..3 * SCRIPTS_OF_EVAL {
-            scripts.keep(script(10_000 + number));
-            scripts.get(&script(3).sha).expect("it is kept").note_run();
+            let new = script(10_000 + number);
+            let now_ms = number as i64 + 1;
+            new.note_run(now_ms);
+            scripts.keep(new);
+            let used = scripts.get(&script(3).sha).expect("it is kept");
+            used.note_run(now_ms);
         }
-        assert!(has(1) && has(3) && !has(10_000) && has(10_000 + 3 * SCRIPTS_OF_EVAL - 1));
+        let last = 10_000 + 3 * SCRIPTS_OF_EVAL - 1;
+        assert!(has(1) && has(3) && !has(4) && !has(last - SCRIPTS_OF_EVAL + 1));
+        assert!(has(last) && has(last - SCRIPTS_OF_EVAL + 2));
         let before = scripts.generation();
         scripts.flush();
         assert!(!has(0) && scripts.sizes() == (0, 0) && scripts.generation() > before);

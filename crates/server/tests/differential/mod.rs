@@ -11,9 +11,9 @@
 //! the letter is decided in `compare.rs`, which also holds the table of deliberate differences.
 //!
 //! Reading order: `request` and `words` (the vocabulary), `strings`, `keys`, `bits`, `hashes`, `sets`,
-//! `sorted_sets`, `lists`, `hyperloglogs`, `sorting`, `session` (the sentences), `scripts` (several of them in
-//! one request), `stream` (the text), `pair`, `compare`, `run`, `walk`, `heard` and `scenarios` (the
-//! examination), `report`.
+//! `sorted_sets`, `lists`, `hyperloglogs`, `sorting`, `session` (the sentences), `scripts` (several in one),
+//! `stream` (the text), `pair`, `compare`, `run`, `walk`, `heard` and `scenarios` (the examination),
+//! `report`.
 
 mod bits;
 mod compare;

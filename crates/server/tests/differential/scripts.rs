@@ -21,7 +21,7 @@ struct Draft {
     argv: Vec<Vec<u8>>,
 }
 
-/// What goes wrong without a command.
+/// Statements that go wrong, or have values that are no replies.
 const TROUBLES: &[&str] = &[
     "error('own text')",
     "error({err = 'OWN code of a table'})",
@@ -130,7 +130,7 @@ impl Generator {
         steps
     }
 
-    /// A request whose reply both servers give alike.
+    /// A request with a reply that both servers give alike.
     fn request_of_a_script(&mut self) -> Request {
         loop {
             let mut candidate = self.data_request();

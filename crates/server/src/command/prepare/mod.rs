@@ -466,7 +466,7 @@ struct Search<'s, 'c> {
 }
 
 impl Search<'_, '_> {
-    /// Adds what a request needs of its keys. A value for which there is no room is an error of its command.
+    /// Adds the needs of a request. A value for which there is no room is an error of its command.
     fn add(&mut self, db: usize, command: &Command, args: &Args<'_>) {
         let server = self.server;
         let copes = self.copes && received::copes(command, args, true);

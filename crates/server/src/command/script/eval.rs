@@ -71,11 +71,7 @@ fn run_text(context: &mut Context<'_>, args: &Args<'_>, form: EvalForm) -> Handl
 
 /// The script of a text that this worker can't find by its hash.
 #[cold]
-fn kept_or_new(
-    context: &mut Context<'_>,
-    text: &[u8],
-    hash: u64,
-) -> Result<Arc<Script>, Failure> {
+fn kept_or_new(context: &mut Context<'_>, text: &[u8], hash: u64) -> Result<Arc<Script>, Failure> {
     let (server, sha) = (context.server, Script::sha_of(text));
     let script = match server.scripts.get(&sha) {
         Some(script) => script,
@@ -227,7 +223,7 @@ fn run(context: &mut Context<'_>, args: &Args<'_>, evaluation: Evaluation) -> Ha
 }
 
 fn run_once(context: &mut Context<'_>, args: &Args<'_>, evaluation: Evaluation) -> Handled {
-    evaluation.script.note_run();
+    evaluation.script.note_run(context.store.now);
     let place = match context.may_defer() {
         true if evaluation.script.names_its_keys => RunPlace::Shards,
         true => RunPlace::Worker,
@@ -297,21 +293,14 @@ fn run_in(
     let (state, function) = engine
         .function(context.server, script)
         .map_err(|message| not_compiled(&message))?;
-    let (outer, db, protocol) = (
-        context.command,
-        context.session.db,
-        context.session.protocol,
-    );
-    let server = context.server;
+    let (outer, server) = (context.command, context.server);
+    let (db, protocol) = (context.session.db, context.session.protocol);
     let room = server.room_now();
     let memory_most = SCRIPT_RUN_LEAST.max(room / 2);
     if bytes_in_lua(args) > memory_most {
         return Err(failure::OUT_OF_MEMORY);
     }
-    let mut hashes = [0; KNOWN_KEYS];
-    for (at, hash) in (3..3 + keys).zip(&mut hashes) {
-        *hash = args.key(at).hash;
-    }
+    let hashes = first_hashes(args, keys);
     // EXEC has done so already.
     let is_alone = !context.in_transaction;
     if is_alone {
@@ -356,8 +345,7 @@ fn run_in(
         return Ok(Ran::Slow);
     }
     if finished.has_failed && ended == Ended::Done {
-        let stats = context.store.stats.command(context.command.id);
-        stats.failed.add(1);
+        note_failure(context);
     }
     let done = match (ended, finished.cause) {
         (Ended::Stopped, Some(Cause::Killed)) => Err(killed(script, stopped_at)),
@@ -369,6 +357,15 @@ fn run_in(
     }
     context.show_script(args, finished.lines);
     done.map(Ran::Answered)
+}
+
+/// Hashes of the first keys.
+fn first_hashes(args: &Args<'_>, keys: usize) -> [u64; KNOWN_KEYS] {
+    let mut hashes = [0; KNOWN_KEYS];
+    for (at, hash) in (3..3 + keys).zip(&mut hashes) {
+        *hash = args.key(at).hash;
+    }
+    hashes
 }
 
 /// Keeps others from all data, or from that of keys with these hashes, and begins a batch of the log.
@@ -411,6 +408,11 @@ fn killed(script: &Script, line: i32) -> Failure {
     ))
 }
 
+fn note_failure(context: &Context<'_>) {
+    let stats = context.store.stats.command(context.command.id);
+    stats.failed.add(1);
+}
+
 /// Writes the reply of a script that has ended.
 fn answer(context: &mut Context<'_>, ended: Ended, reply: &[u8]) -> Handled {
     match ended {
@@ -421,8 +423,7 @@ fn answer(context: &mut Context<'_>, ended: Ended, reply: &[u8]) -> Handled {
             Err(Failure(Cow::Owned(text.to_vec())))
         }
         Ended::Failed { is_counted: true } => {
-            let stats = context.store.stats.command(context.command.id);
-            stats.failed.add(1);
+            note_failure(context);
             context.reply.encoded(reply);
             Ok(Next::Done)
         }
