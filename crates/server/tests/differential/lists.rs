@@ -37,7 +37,11 @@ impl Generator {
             34..=36 => self.ranged("LTRIM"),
             37..=40 => {
                 let lset = request("LSET").word(self.list_key());
-                lset.word(self.integer()).word(self.element())
+                let index = match self.chance(60) {
+                    true => self.rng.i8(-3..3).to_string().into_bytes(),
+                    false => self.integer(),
+                };
+                lset.word(index).word(self.element())
             }
             41..=46 => {
                 let linsert = request("LINSERT").word(self.list_key());
