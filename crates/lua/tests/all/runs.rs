@@ -230,3 +230,30 @@ fn random_values_come_back() {
     let reply = eval(&mut state, &mut host, ROUNDS);
     assert_eq!(String::from_utf8_lossy(&reply), "$4\r\nsame\r\n");
 }
+
+/// Arithmetic reads texts by C.
+#[test]
+fn texts_become_the_numbers_that_c_reads() {
+    let (mut state, mut host) = (state(), Fake::default());
+    let mut random = fastrand::Rng::with_seed(29);
+    for _ in 0..20_000 {
+        let mut text = String::new();
+        if random.u8(..4) == 0 {
+            text.push('-');
+        }
+        for _ in 0..random.usize(..24) {
+            text.push(match random.u8(..40) {
+                0..=3 => '.',
+                4 => random.choice(['-', 'e', ' ', '0', 'x']).expect("a choice"),
+                _ => char::from(random.u8(b'0'..=b'9')),
+            });
+        }
+        let script = format!(
+            "local is_number, by_c = pcall(function() return '{text}' + 0 end) \
+             local own = tonumber('{text}') \
+             if is_number then return own == by_c end return own == nil"
+        );
+        let reply = eval(&mut state, &mut host, script.as_bytes());
+        assert_eq!(reply, b":1\r\n", "{text}");
+    }
+}
