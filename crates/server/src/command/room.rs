@@ -156,16 +156,41 @@ impl Context<'_> {
         if !memory.can_have_room(bytes) {
             return Err(failure::OUT_OF_MEMORY);
         }
+        let evictor = &self.server.workers[self.worker].evictor;
         for _ in 0..FORESEEN_TRIES {
             // It cannot wait for the next turn.
-            self.server.workers[self.worker].evictor.begin_turn();
+            let may_wait = evictor.begins_again();
             match self.make_room(bytes) {
                 Room::Enough => return Ok(()),
-                Room::Later => std::thread::yield_now(),
-                Room::No => break,
+                Room::Later if may_wait => std::thread::yield_now(),
+                Room::Later | Room::No => break,
             }
         }
         Err(failure::OUT_OF_MEMORY)
+    }
+
+    /// Makes room for `bytes` in this turn of the worker, or in one of the next: outside of a transaction the
+    /// command can run again. Returns what comes next, if it is not to go on now.
+    ///
+    /// # Errors
+    /// There is none.
+    fn make_room_in_turns(&mut self, bytes: usize) -> Result<Option<Next>, Failure> {
+        let turns = std::mem::take(&mut self.session.turns_without_room);
+        if self.in_transaction {
+            self.make_room_now(bytes)?;
+        } else if !self.server.memory.can_have_room(bytes) {
+            return Err(failure::OUT_OF_MEMORY);
+        } else {
+            match self.make_room(bytes) {
+                Room::Enough => {}
+                Room::Later if turns < ROOM_TURNS => {
+                    self.session.turns_without_room = turns + 1;
+                    return Ok(Some(Next::Retry));
+                }
+                Room::Later | Room::No => return Err(failure::OUT_OF_MEMORY),
+            }
+        }
+        Ok(None)
     }
 
     /// Whether a request of a transaction has room for its reply beside those of the requests before it.
@@ -221,23 +246,14 @@ impl Context<'_> {
             }))
         });
         let (reply, bytes) = found.unwrap_or_default();
-        let turns = std::mem::take(&mut self.session.turns_without_room);
         if bytes < FORESEEN_BYTES {
+            self.session.turns_without_room = 0;
             return Ok(None);
         }
         if self.in_transaction {
             self.foresee_bytes(bytes)?;
-        } else if !self.server.memory.can_have_room(bytes) {
-            return Err(failure::OUT_OF_MEMORY);
-        } else {
-            match self.make_room(bytes) {
-                Room::Enough => {}
-                Room::Later if turns < TAKEN_TURNS => {
-                    self.session.turns_without_room = turns + 1;
-                    return Ok(Some(Next::Retry));
-                }
-                Room::Later | Room::No => return Err(failure::OUT_OF_MEMORY),
-            }
+        } else if let Some(next) = self.make_room_in_turns(bytes)? {
+            return Ok(Some(next));
         }
         // A buffer that grows would be there twice.
         self.reply.reserve(reply);
@@ -264,7 +280,7 @@ pub(crate) enum Makes {
 }
 
 /// Turns in which a command waits for room before it is refused.
-const TAKEN_TURNS: u32 = 100;
+const ROOM_TURNS: u32 = 100;
 
 /// How many times the bytes of its reply a command takes. A record names each item that goes, but for those
 /// of a list. The reply is there twice while it moves to a client that reads slowly.
@@ -294,7 +310,10 @@ fn within_room(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     context.reply.set_limit(room);
     let handled = handler(context, args);
     match context.reply.end_limit() {
-        0 => handled,
+        0 => {
+            context.session.turns_without_room = 0;
+            handled
+        }
         dropped => run_again(context, args, before, dropped),
     }
 }
@@ -309,10 +328,12 @@ fn run_again(context: &mut Context<'_>, args: &Args<'_>, before: Mark, dropped: 
     // All of the buffer moves.
     let bytes = bytes + context.reply.position();
     // Other workers see what is claimed.
-    if let Err(failure) = context.make_room_now(bytes)
-        && bytes > context.server.room_now()
-    {
-        return Err(failure);
+    match context.make_room_in_turns(bytes) {
+        Ok(None) => {}
+        Ok(Some(next)) => return Ok(next),
+        Err(failure) if bytes > context.server.room_now() => return Err(failure),
+        // It cannot wait any longer.
+        Err(_) => {}
     }
     context.reply.set_limit(bytes + FLUSH_BYTES);
     context.reply.reserve(dropped);

@@ -43,6 +43,9 @@ pub(crate) const REPLY_LOOK_BYTES: usize = 1 << 20;
 pub(crate) const FORESEEN_BYTES: usize = 64 * 1024;
 pub(crate) const FORESEEN_TRIES: usize = 20;
 
+/// Such tries of all commands in one turn of a worker: about 50 ms.
+pub(crate) const FORESEEN_TRIES_PER_TURN: usize = 100;
+
 /// Bytes of a value from which DUMP makes its payload on a thread of its own.
 pub(crate) const DUMP_APART_BYTES: usize = 1 << 20;
 

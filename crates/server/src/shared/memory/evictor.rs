@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use super::Budget;
-use crate::limits::{BARREN_MS, BARREN_REST_MS, BARREN_STALE_MS};
+use crate::limits::{BARREN_MS, BARREN_REST_MS, BARREN_STALE_MS, FORESEEN_TRIES_PER_TURN};
 use crate::shared::Shared;
 
 /// Result of an attempt to make room.
@@ -45,6 +45,8 @@ pub(crate) struct Evictor {
     has_made_exception: AtomicBool,
     /// Ticks of this turn that were spent on making room in vain.
     pub(crate) spent: AtomicU64,
+    /// Times in this turn that they were reset for a command that cannot wait for the next one.
+    again: AtomicUsize,
 }
 
 impl Evictor {
@@ -79,9 +81,16 @@ impl Evictor {
         !self.has_made_exception.swap(true, Relaxed)
     }
 
-    /// Resets the time spent on making room.
-    pub(crate) fn begin_turn(&self) {
-        self.spent.store(0, Relaxed);
+    /// Resets the time spent on making room, for a command that cannot wait for the next turn. `false` if that
+    /// was done too often in this turn: a thousand clients may ask in one, and all others wait for its end.
+    pub(crate) fn begins_again(&self) -> bool {
+        let again = self.again.load(Relaxed);
+        let may = again < FORESEEN_TRIES_PER_TURN;
+        if may {
+            self.again.store(again + 1, Relaxed);
+            self.spent.store(0, Relaxed);
+        }
+        may
     }
 
     /// Consecutive shards without a value that can leave memory; 0 if the count is stale.
@@ -125,7 +134,8 @@ impl Shared {
         let evictor = &self.workers[worker].evictor;
         evictor.release(&self.memory);
         evictor.has_made_exception.store(false, Relaxed);
-        evictor.begin_turn();
+        evictor.spent.store(0, Relaxed);
+        evictor.again.store(0, Relaxed);
     }
 }
 
@@ -149,6 +159,19 @@ mod tests {
         assert_eq!(searches, 1000 / BARREN_REST_MS);
         // The clock was set back.
         assert!(!evictor.rests(1_000_000));
+    }
+
+    /// Of all commands of a turn few spend their time on it, whatever their number.
+    #[test]
+    fn a_turn_ends_though_each_of_its_commands_lacks_room() {
+        let (evictor, mut spent) = (Evictor::default(), 0);
+        for _ in 0..20_000 {
+            evictor.begins_again();
+            if evictor.spent.fetch_add(1, Relaxed) == 0 {
+                spent += 1;
+            }
+        }
+        assert_eq!(spent, FORESEEN_TRIES_PER_TURN);
     }
 
     #[test]
