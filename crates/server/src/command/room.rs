@@ -327,8 +327,9 @@ fn run_again(context: &mut Context<'_>, args: &Args<'_>, before: Mark, dropped: 
     context.session.deferred = None;
     // All of the buffer moves.
     let bytes = bytes + context.reply.position();
-    // Other workers see what is claimed.
-    match context.make_room_in_turns(bytes) {
+    // Other workers see what is claimed. The reply is there twice while it moves to a client that does not
+    // read it.
+    match context.make_room_in_turns(2 * bytes) {
         Ok(None) => {}
         Ok(Some(next)) => return Ok(next),
         Err(failure) if bytes > context.server.room_now() => return Err(failure),
