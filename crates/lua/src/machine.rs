@@ -104,6 +104,9 @@ pub(crate) struct Machine {
     pub(crate) command: UnsafeCell<Command>,
     /// Addresses of the strings of KEYS: a string has one address as long as it is alive.
     pub(crate) key_addresses: RefCell<Vec<usize>>,
+    /// Keys in the list that functions share which only read it, and whether KEYS is that list.
+    pub(crate) shared_keys: Cell<usize>,
+    pub(crate) keys_are_shared: Cell<bool>,
     pub(crate) fault: RefCell<Fault>,
     /// Addresses of the metatables of proxies.
     pub(crate) proxies: Cell<[usize; PROXIES]>,
@@ -134,6 +137,8 @@ impl Machine {
             scratch: UnsafeCell::default(),
             command: UnsafeCell::default(),
             key_addresses: RefCell::default(),
+            shared_keys: Cell::new(0),
+            keys_are_shared: Cell::new(false),
             fault: RefCell::default(),
             proxies: Cell::new([0; PROXIES]),
             random: Cell::new(0),

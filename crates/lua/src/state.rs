@@ -3,7 +3,8 @@
 //! ```text
 //!   stack of the main coroutine, outside of calls
 //!     1  the handler of errors: finds the place of an error and its text
-//!     2  the runner: KEYS, ARGV, the function, its result; upvalues: globals, names
+//!     2  the runner: KEYS, ARGV, the function, its result; upvalues: globals, names, the list of keys that
+//!        texts share which only read it
 //! ```
 //!
 //! Invariants:
@@ -44,6 +45,11 @@ const LIVE_MAX: usize = 8 << 20;
 const FUNCTION_RATIO: usize = 16;
 const HANDLER: c_int = 1;
 const RUNNER: c_int = 2;
+/// The runner's upvalues: globals, the names of KEYS and ARGV, [`result::NAMES`], the shared list of keys.
+const GLOBALS: c_int = 1;
+const KEYS: c_int = 2;
+const ARGV: c_int = 3;
+const SHARED_KEYS: c_int = ARGV + 1 + result::NAMES.len() as c_int;
 
 /// The number of states so far.
 static STATES: AtomicU64 = AtomicU64::new(0);
@@ -74,6 +80,18 @@ pub struct Function {
     /// Whether the text can see KEYS and ARGV.
     sees_keys: bool,
     sees_argv: bool,
+    only_reads_keys: bool,
+}
+
+impl Function {
+    /// The same, of a text that does nothing with KEYS but to read its items: it needs no list of its own.
+    #[must_use]
+    pub fn only_reads_keys(self) -> Function {
+        Function {
+            only_reads_keys: true,
+            ..self
+        }
+    }
 }
 
 /// How a run ended.
@@ -179,6 +197,7 @@ impl State {
             text_len: text.len(),
             sees_keys: sees("KEYS"),
             sees_argv: sees("ARGV"),
+            only_reads_keys: false,
         })
     }
 
@@ -368,7 +387,8 @@ fn build(lua: Lua<'_>) -> Returned {
     for name in result::NAMES {
         lua.push(name);
     }
-    lua.push_closure(callback!(run), 3 + result::NAMES.len() as c_int);
+    lua.new_table(KNOWN_KEYS as c_int, 0);
+    lua.push_closure(callback!(run), SHARED_KEYS);
     lua.raw_set_at(-2, RUNNER);
     lua.raw_set(ffi::LUA_REGISTRYINDEX);
     // The list of free references: `forget` has a place for it then, and needs no memory.
@@ -400,25 +420,36 @@ fn compile(lua: Lua<'_>) -> Returned {
 /// The runner: sets KEYS and ARGV, calls the function and writes its result.
 fn run(lua: Lua<'_>) -> Returned {
     let task = lua.light(1).cast::<Task<'_>>();
+    let machine = lua.machine();
     if task.is_null() {
-        for name in [2, 3] {
+        for name in [KEYS, ARGV] {
             lua.copy(ffi::lua_upvalueindex(name));
             lua.push_nil();
-            lua.raw_set(ffi::lua_upvalueindex(1));
+            lua.raw_set(ffi::lua_upvalueindex(GLOBALS));
         }
+        machine.keys_are_shared.set(false);
+        share_keys(lua, machine, Arguments::new(&[], &[]));
         return Ok(0);
     }
     // SAFETY: `State::run` gives the task and waits; the handler, which uses it, too, runs only meanwhile
     // calls below, and nothing of the task is read after an error.
     let task = unsafe { &mut *task };
-    let machine = lua.machine();
     machine.key_addresses.borrow_mut().clear();
-    if task.function.sees_keys {
-        set_list(lua, 2, task.keys);
+    let is_shared = task.function.only_reads_keys && task.keys.len() <= KNOWN_KEYS;
+    if task.function.sees_keys && is_shared {
+        share_keys(lua, machine, task.keys);
+        if !machine.keys_are_shared.replace(true) {
+            set_global(lua, KEYS);
+        }
+    } else if task.function.sees_keys {
+        machine.keys_are_shared.set(false);
+        push_list(lua, task.keys);
+        set_global(lua, KEYS);
         keep_keys(lua, machine, task.keys.len());
     }
     if task.function.sees_argv {
-        set_list(lua, 3, task.argv);
+        push_list(lua, task.argv);
+        set_global(lua, ARGV);
     }
     lua.raw_get_at(ffi::LUA_REGISTRYINDEX, task.function.reference);
     lua.call(0, 1);
@@ -427,16 +458,40 @@ fn run(lua: Lua<'_>) -> Returned {
     Ok(0)
 }
 
-/// Sets a global to a list of strings, and leaves the list on the stack. `name`: the upvalue of its name.
-fn set_list(lua: Lua<'_>, name: c_int, list: Arguments<'_>) {
+/// Pushes a new list of strings.
+fn push_list(lua: Lua<'_>, list: Arguments<'_>) {
     lua.new_table(list.len() as c_int, 0);
     for (at, span) in list.spans.iter().enumerate() {
         lua.push(span.of(list.input));
         lua.raw_set_at(-2, at as c_int + 1);
     }
+}
+
+/// Sets a global to the top of the stack, and leaves it there. `name`: the upvalue of its name.
+fn set_global(lua: Lua<'_>, name: c_int) {
     lua.copy(ffi::lua_upvalueindex(name));
     lua.copy(-2);
-    lua.raw_set(ffi::lua_upvalueindex(1));
+    lua.raw_set(ffi::lua_upvalueindex(GLOBALS));
+}
+
+/// Pushes the shared list, with at most [`KNOWN_KEYS`] keys in it, and notes their addresses. Allocates no
+/// more than the strings.
+fn share_keys(lua: Lua<'_>, machine: &Machine, keys: Arguments<'_>) {
+    lua.copy(ffi::lua_upvalueindex(SHARED_KEYS));
+    let (count, before) = (keys.len(), machine.shared_keys.get());
+    // An error leaves as many at most.
+    machine.shared_keys.set(count.max(before));
+    for (at, span) in keys.spans.iter().enumerate() {
+        lua.push(span.of(keys.input));
+        let address = lua.bytes(-1).unwrap_or_default().as_ptr() as usize;
+        lua.raw_set_at(-2, at as c_int + 1);
+        machine.key_addresses.borrow_mut().push(address);
+    }
+    for at in count..before {
+        lua.push_nil();
+        lua.raw_set_at(-2, at as c_int + 1);
+    }
+    machine.shared_keys.set(count);
 }
 
 /// Notes the addresses of the first keys. The strings stay on the stack of the runner: an address belongs to

@@ -1,9 +1,9 @@
 //! One run after another in one state: the next sees nothing of the one before.
 
-use lua::Ended;
+use lua::{Ended, State};
 use resp::reply::Protocol;
 
-use crate::support::{Fake, LIMIT, eval, run, state};
+use crate::support::{Fake, LIMIT, eval, run, run_with, state};
 
 /// Each script tries to leave something; the next says whether it sees it.
 const PAIRS: [(&str, &str); 28] = [
@@ -111,6 +111,47 @@ fn keys_are_those_of_the_run_or_none() {
         assert_eq!((ended, &reply[..]), (Ended::Done, &b"$1\r\nk\r\n"[..]));
     }
     // Without a list there is none of the run before.
+    state.collect();
+    assert!(state.memory().live < LIMIT / 100);
+}
+
+/// Texts that only read KEYS share a list; others between them see that of their own run.
+#[test]
+fn the_shared_list_has_the_keys_of_the_run_alone() {
+    let (mut state, mut host) = (state(), Fake::default());
+    let texts = [
+        "return {#KEYS, KEYS[1], KEYS[2], KEYS[3], redis.call('get', KEYS[1] or 'none')}",
+        "KEYS[60] = 'own' return {#KEYS, KEYS[1], KEYS[2], KEYS[3], redis.call('get', KEYS[1] or 'none')}",
+    ];
+    let compile = |state: &mut State, text: &str| state.compile("@user_script", text.as_bytes());
+    let shared = compile(&mut state, texts[0]).unwrap().only_reads_keys();
+    let own = compile(&mut state, texts[0]).unwrap();
+    let changes = compile(&mut state, texts[1]).unwrap();
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..20_000 {
+        let count = match random.u8(..8) {
+            0 => random.usize(..40),
+            _ => random.usize(..4),
+        };
+        let keys: Vec<String> = (0..count)
+            .map(|_| format!("k{}", random.u8(..50)))
+            .collect();
+        if random.u8(..50) == 0 {
+            state.collect();
+        }
+        let function = [&shared, &shared, &own, &changes][random.usize(..4)];
+        let names: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+        let (_, reply) = run_with(&mut state, &mut host, function, Protocol::Resp2, &names);
+        // A list ends before its first nil.
+        let mut wanted = format!("*{}\r\n:{count}\r\n", if count < 3 { count + 1 } else { 5 });
+        for key in keys.iter().take(3) {
+            wanted += &format!("${}\r\n{key}\r\n", key.len());
+        }
+        let reply = String::from_utf8_lossy(&reply);
+        assert!(reply.starts_with(&wanted), "{keys:?}: {reply}");
+        let first = keys.first().map(|_| Some(0));
+        assert_eq!(host.known[1], first.unwrap_or(None), "{keys:?}");
+    }
     state.collect();
     assert!(state.memory().live < LIMIT / 100);
 }

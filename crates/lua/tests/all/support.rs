@@ -151,7 +151,18 @@ pub(crate) fn run(
     function: &Function,
     protocol: Protocol,
 ) -> (Ended, Vec<u8>) {
-    let (keys, argv) = (List::of(&[b"k"]), List::of(&[b"v"]));
+    run_with(state, host, function, protocol, &[b"k"])
+}
+
+/// Runs a function with these KEYS and ARGV = {'v'}.
+pub(crate) fn run_with(
+    state: &mut State,
+    host: &mut Fake,
+    function: &Function,
+    protocol: Protocol,
+    keys: &[&[u8]],
+) -> (Ended, Vec<u8>) {
+    let (keys, argv) = (List::of(keys), List::of(&[b"v"]));
     let call = Call {
         name: "SHA",
         keys: keys.arguments(),

@@ -121,10 +121,15 @@ impl Engine {
             .get_or_insert_with(|| State::new(limit(server), version()));
         let compiled = match self.functions.entry(script.sha) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Compiled {
-                script: Weak::new(),
-                function: state.compile("@user_script", script.body())?,
-            }),
+            Entry::Vacant(new) => {
+                let function = state.compile("@user_script", script.body())?;
+                let function = match script.names_its_keys {
+                    true => function.only_reads_keys(),
+                    false => function,
+                };
+                let script = Weak::new();
+                new.insert(Compiled { script, function })
+            }
         };
         if compiled.script.as_ptr() != Arc::as_ptr(script) {
             compiled.script = Arc::downgrade(script);
