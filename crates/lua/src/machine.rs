@@ -91,6 +91,14 @@ pub(crate) struct Fault {
     pub(crate) line: Option<i32>,
 }
 
+/// A list that stays from run to run.
+#[derive(Default)]
+pub(crate) struct SharedList {
+    pub(crate) len: Cell<usize>,
+    /// Whether the global has it.
+    pub(crate) is_global: Cell<bool>,
+}
+
 /// The data of a state.
 #[repr(C)]
 pub(crate) struct Machine {
@@ -104,9 +112,8 @@ pub(crate) struct Machine {
     pub(crate) command: UnsafeCell<Command>,
     /// Addresses of the strings of KEYS: a string has one address as long as it is alive.
     pub(crate) key_addresses: RefCell<Vec<usize>>,
-    /// Keys in the list that functions share which only read it, and whether KEYS is that list.
-    pub(crate) shared_keys: Cell<usize>,
-    pub(crate) keys_are_shared: Cell<bool>,
+    /// The lists that functions share which only read them: of KEYS, and of ARGV.
+    pub(crate) shared: [SharedList; 2],
     pub(crate) fault: RefCell<Fault>,
     /// Addresses of the metatables of proxies.
     pub(crate) proxies: Cell<[usize; PROXIES]>,
@@ -137,8 +144,7 @@ impl Machine {
             scratch: UnsafeCell::default(),
             command: UnsafeCell::default(),
             key_addresses: RefCell::default(),
-            shared_keys: Cell::new(0),
-            keys_are_shared: Cell::new(false),
+            shared: Default::default(),
             fault: RefCell::default(),
             proxies: Cell::new([0; PROXIES]),
             random: Cell::new(0),
@@ -149,6 +155,11 @@ impl Machine {
             open_tables: RefCell::default(),
             steps: Cell::new(STEPS),
         }
+    }
+
+    /// Notes the string of a key, which is alive until the run ends.
+    pub(crate) fn note_key(&self, key: &[u8]) {
+        self.key_addresses.borrow_mut().push(key.as_ptr() as usize);
     }
 
     /// Begins a run, with all that the one before may have left taken back.

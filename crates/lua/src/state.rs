@@ -3,8 +3,8 @@
 //! ```text
 //!   stack of the main coroutine, outside of calls
 //!     1  the handler of errors: finds the place of an error and its text
-//!     2  the runner: KEYS, ARGV, the function, its result; upvalues: globals, names, the list of keys that
-//!        texts share which only read it
+//!     2  the runner: KEYS, ARGV, the function, its result; upvalues: globals, names, the lists that
+//!        texts share which only read them
 //! ```
 //!
 //! Invariants:
@@ -43,13 +43,16 @@ const GARBAGE_MAX: usize = 1 << 20;
 const LIVE_MAX: usize = 8 << 20;
 /// Memory that a function may take for each byte of its text.
 const FUNCTION_RATIO: usize = 16;
+/// Items of a list that is shared.
+const SHARED_MOST: usize = KNOWN_KEYS;
 const HANDLER: c_int = 1;
 const RUNNER: c_int = 2;
-/// The runner's upvalues: globals, the names of KEYS and ARGV, [`result::NAMES`], the shared list of keys.
+/// The runner's upvalues: globals, the names of KEYS and ARGV, [`result::NAMES`], the shared lists of both.
 const GLOBALS: c_int = 1;
-const KEYS: c_int = 2;
-const ARGV: c_int = 3;
-const SHARED_KEYS: c_int = ARGV + 1 + result::NAMES.len() as c_int;
+const LIST_NAMES: c_int = 2;
+const SHARED_LISTS: c_int = LIST_NAMES + 2 + result::NAMES.len() as c_int;
+const KEYS: usize = 0;
+const ARGV: usize = 1;
 
 /// The number of states so far.
 static STATES: AtomicU64 = AtomicU64::new(0);
@@ -77,18 +80,19 @@ pub struct Function {
     /// The state that it belongs to.
     state: u64,
     text_len: usize,
-    /// Whether the text can see KEYS and ARGV.
-    sees_keys: bool,
-    sees_argv: bool,
-    only_reads_keys: bool,
+    /// Whether the text can see KEYS, and ARGV.
+    sees: [bool; 2],
+    /// Whether it is known to do nothing with them but to read their items.
+    only_reads: [bool; 2],
 }
 
 impl Function {
-    /// The same, of a text that does nothing with KEYS but to read its items: it needs no list of its own.
+    /// The same, of a text that does nothing with KEYS, or ARGV, but to read the items: it needs no list of
+    /// its own.
     #[must_use]
-    pub fn only_reads_keys(self) -> Function {
+    pub fn only_reads(self, keys: bool, argv: bool) -> Function {
         Function {
-            only_reads_keys: true,
+            only_reads: [keys, argv],
             ..self
         }
     }
@@ -195,9 +199,8 @@ impl State {
             reference,
             state: self.id,
             text_len: text.len(),
-            sees_keys: sees("KEYS"),
-            sees_argv: sees("ARGV"),
-            only_reads_keys: false,
+            sees: ["KEYS", "ARGV"].map(sees),
+            only_reads: [false; 2],
         })
     }
 
@@ -387,8 +390,9 @@ fn build(lua: Lua<'_>) -> Returned {
     for name in result::NAMES {
         lua.push(name);
     }
-    lua.new_table(KNOWN_KEYS as c_int, 0);
-    lua.push_closure(callback!(run), SHARED_KEYS);
+    lua.new_table(SHARED_MOST as c_int, 0);
+    lua.new_table(SHARED_MOST as c_int, 0);
+    lua.push_closure(callback!(run), SHARED_LISTS + 1);
     lua.raw_set_at(-2, RUNNER);
     lua.raw_set(ffi::LUA_REGISTRYINDEX);
     // The list of free references: `forget` has a place for it then, and needs no memory.
@@ -422,34 +426,33 @@ fn run(lua: Lua<'_>) -> Returned {
     let task = lua.light(1).cast::<Task<'_>>();
     let machine = lua.machine();
     if task.is_null() {
-        for name in [KEYS, ARGV] {
-            lua.copy(ffi::lua_upvalueindex(name));
+        for list in [KEYS, ARGV] {
             lua.push_nil();
-            lua.raw_set(ffi::lua_upvalueindex(GLOBALS));
+            set_global(lua, list);
+            machine.shared[list].is_global.set(false);
+            share(lua, machine, list, Arguments::new(&[], &[]));
         }
-        machine.keys_are_shared.set(false);
-        share_keys(lua, machine, Arguments::new(&[], &[]));
         return Ok(0);
     }
     // SAFETY: `State::run` gives the task and waits; the handler, which uses it, too, runs only meanwhile
     // calls below, and nothing of the task is read after an error.
     let task = unsafe { &mut *task };
     machine.key_addresses.borrow_mut().clear();
-    let is_shared = task.function.only_reads_keys && task.keys.len() <= KNOWN_KEYS;
-    if task.function.sees_keys && is_shared {
-        share_keys(lua, machine, task.keys);
-        if !machine.keys_are_shared.replace(true) {
-            set_global(lua, KEYS);
+    for (list, items) in [(KEYS, task.keys), (ARGV, task.argv)] {
+        if !task.function.sees[list] {
+            continue;
         }
-    } else if task.function.sees_keys {
-        machine.keys_are_shared.set(false);
-        push_list(lua, task.keys);
-        set_global(lua, KEYS);
-        keep_keys(lua, machine, task.keys.len());
-    }
-    if task.function.sees_argv {
-        push_list(lua, task.argv);
-        set_global(lua, ARGV);
+        let is_shared = task.function.only_reads[list] && items.len() <= SHARED_MOST;
+        match is_shared {
+            true => share(lua, machine, list, items),
+            false => push_list(lua, items),
+        }
+        if !machine.shared[list].is_global.replace(is_shared) || !is_shared {
+            set_global(lua, list);
+        }
+        if list == KEYS && !is_shared {
+            keep_keys(lua, machine, items.len());
+        }
     }
     lua.raw_get_at(ffi::LUA_REGISTRYINDEX, task.function.reference);
     lua.call(0, 1);
@@ -467,31 +470,33 @@ fn push_list(lua: Lua<'_>, list: Arguments<'_>) {
     }
 }
 
-/// Sets a global to the top of the stack, and leaves it there. `name`: the upvalue of its name.
-fn set_global(lua: Lua<'_>, name: c_int) {
-    lua.copy(ffi::lua_upvalueindex(name));
+/// Sets KEYS or ARGV to the top of the stack, and leaves it there.
+fn set_global(lua: Lua<'_>, list: usize) {
+    lua.copy(ffi::lua_upvalueindex(LIST_NAMES + list as c_int));
     lua.copy(-2);
     lua.raw_set(ffi::lua_upvalueindex(GLOBALS));
 }
 
-/// Pushes the shared list, with at most [`KNOWN_KEYS`] keys in it, and notes their addresses. Allocates no
-/// more than the strings.
-fn share_keys(lua: Lua<'_>, machine: &Machine, keys: Arguments<'_>) {
-    lua.copy(ffi::lua_upvalueindex(SHARED_KEYS));
-    let (count, before) = (keys.len(), machine.shared_keys.get());
+/// Pushes a shared list, with at most [`SHARED_MOST`] items in it, and notes the addresses of keys, which
+/// stay in it during the run. Nothing is allocated in Lua but the strings.
+fn share(lua: Lua<'_>, machine: &Machine, list: usize, items: Arguments<'_>) {
+    lua.copy(ffi::lua_upvalueindex(SHARED_LISTS + list as c_int));
+    let len = &machine.shared[list].len;
+    let (count, before) = (items.len(), len.get());
     // An error leaves as many at most.
-    machine.shared_keys.set(count.max(before));
-    for (at, span) in keys.spans.iter().enumerate() {
-        lua.push(span.of(keys.input));
-        let address = lua.bytes(-1).unwrap_or_default().as_ptr() as usize;
+    len.set(count.max(before));
+    for (at, span) in items.spans.iter().enumerate() {
+        lua.push(span.of(items.input));
+        if list == KEYS {
+            machine.note_key(lua.bytes(-1).unwrap_or_default());
+        }
         lua.raw_set_at(-2, at as c_int + 1);
-        machine.key_addresses.borrow_mut().push(address);
     }
     for at in count..before {
         lua.push_nil();
         lua.raw_set_at(-2, at as c_int + 1);
     }
-    machine.shared_keys.set(count);
+    len.set(count);
 }
 
 /// Notes the addresses of the first keys. The strings stay on the stack of the runner: an address belongs to
@@ -504,8 +509,7 @@ fn keep_keys(lua: Lua<'_>, machine: &Machine, count: usize) {
     let list = lua.top();
     for at in 1..=count {
         lua.raw_get_at(list, at as c_int);
-        let address = lua.bytes(-1).unwrap_or_default().as_ptr() as usize;
-        machine.key_addresses.borrow_mut().push(address);
+        machine.note_key(lua.bytes(-1).unwrap_or_default());
     }
 }
 

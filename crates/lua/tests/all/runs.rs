@@ -115,7 +115,7 @@ fn keys_are_those_of_the_run_or_none() {
     assert!(state.memory().live < LIMIT / 100);
 }
 
-/// Texts that only read KEYS share a list; others between them see that of their own run.
+/// Texts that only read KEYS and ARGV share lists; others between them see that of their own run.
 #[test]
 fn the_shared_list_has_the_keys_of_the_run_alone() {
     let (mut state, mut host) = (state(), Fake::default());
@@ -124,7 +124,9 @@ fn the_shared_list_has_the_keys_of_the_run_alone() {
         "KEYS[60] = 'own' return {#KEYS, KEYS[1], KEYS[2], KEYS[3], redis.call('get', KEYS[1] or 'none')}",
     ];
     let compile = |state: &mut State, text: &str| state.compile("@user_script", text.as_bytes());
-    let shared = compile(&mut state, texts[0]).unwrap().only_reads_keys();
+    let shared = compile(&mut state, texts[0])
+        .unwrap()
+        .only_reads(true, true);
     let own = compile(&mut state, texts[0]).unwrap();
     let changes = compile(&mut state, texts[1]).unwrap();
     let mut random = fastrand::Rng::with_seed(1);

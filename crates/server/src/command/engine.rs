@@ -123,10 +123,7 @@ impl Engine {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
                 let function = state.compile("@user_script", script.body())?;
-                let function = match script.names_its_keys {
-                    true => function.only_reads_keys(),
-                    false => function,
-                };
+                let function = function.only_reads(script.names_its_keys, script.only_reads_argv);
                 let script = Weak::new();
                 new.insert(Compiled { script, function })
             }

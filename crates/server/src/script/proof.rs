@@ -57,16 +57,31 @@ const HARMLESS: [&[u8]; 14] = [
     b"acl_check_cmd",
 ];
 
-/// Whether a script uses no keys but those that its request names.
-pub(crate) fn names_its_keys(text: &[u8], places: FindPlaces<'_>) -> bool {
+/// Properties of a script that are proven.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct Proven {
+    /// It uses no keys but those that its request names.
+    pub(crate) names_its_keys: bool,
+    /// The same, and it does nothing with ARGV but to read its items.
+    pub(crate) only_reads_argv: bool,
+}
+
+/// Properties of a script.
+pub(crate) fn proven(text: &[u8], places: FindPlaces<'_>) -> Proven {
     if text.len() > LONGEST {
-        return false;
+        return Proven::default();
     }
     let tokens = tokens(text);
     let Some(proof) = Proof::of(&tokens) else {
-        return false;
+        return Proven::default();
     };
-    (0..tokens.len()).all(|at| proof.allows(at, places))
+    let all = || 0..tokens.len();
+    let names_its_keys = all().all(|at| proof.allows(at, places));
+    let only_reads_argv = names_its_keys && all().all(|at| proof.allows_argument(at));
+    Proven {
+        names_its_keys,
+        only_reads_argv,
+    }
 }
 
 /// See the module.
@@ -333,7 +348,7 @@ impl<'t> Proof<'t> {
             return self.is_sign(at + 1, b"(");
         }
         if name == b"KEYS" {
-            return self.allows_keys(at);
+            return self.only_reads(at);
         }
         if is_table(name) {
             let Some(member) = self.name(at + 2).filter(|_| self.is_sign(at + 1, b".")) else {
@@ -347,24 +362,35 @@ impl<'t> Proof<'t> {
         !self.callers.contains(name) || self.bound.contains(&at) || self.allows_call(at + 1, places)
     }
 
-    /// Whether KEYS stays as it is: `KEYS[..]` as a value, `#KEYS`, `unpack(KEYS)`.
-    fn allows_keys(&self, at: usize) -> bool {
+    /// Whether the token at this place is not ARGV, or ARGV stays as it is there.
+    fn allows_argument(&self, at: usize) -> bool {
+        self.name(at) != Some(b"ARGV") || self.is_field(at) || self.only_reads(at)
+    }
+
+    /// Whether the list at this place, KEYS or ARGV, stays as it is: `KEYS[..]` as a value, `#KEYS`,
+    /// `unpack(KEYS)`.
+    fn only_reads(&self, at: usize) -> bool {
         if self.is_sign(at + 1, b"[") {
             let end = self.pairs[&(at + 1)];
             return !self.is_sign(end + 1, b"=") && self.is_value(at);
         }
         let is_count = at > 0 && self.is_sign(at - 1, b"#");
-        is_count || (at > 1 && !self.is_field(at - 2) && self.is_all_keys(at - 2, at + 2))
+        is_count || (at > 1 && !self.is_field(at - 2) && self.is_unpacked(at - 2, at + 2))
     }
 
     /// Whether the tokens are `unpack(KEYS)`.
     fn is_all_keys(&self, from: usize, end: usize) -> bool {
+        self.is_unpacked(from, end) && self.name(from + 2) == Some(b"KEYS")
+    }
+
+    /// Whether the tokens are `unpack(NAME)`.
+    fn is_unpacked(&self, from: usize, end: usize) -> bool {
         matches!(
             self.tokens.get(from..end),
             Some([
                 Token::Name(b"unpack"),
                 Token::Sign(b"("),
-                Token::Name(b"KEYS"),
+                Token::Name(_),
                 Token::Sign(b")"),
             ])
         )
@@ -445,6 +471,10 @@ mod tests {
         Some(KeyPlaces { first, last, step })
     }
 
+    fn names_its_keys(text: &[u8], places: FindPlaces<'_>) -> bool {
+        proven(text, places).names_its_keys
+    }
+
     fn check(wanted: bool, texts: &[&str]) {
         for text in texts {
             assert_eq!(names_its_keys(text.as_bytes(), &places), wanted, "{text}");
@@ -473,6 +503,25 @@ mod tests {
                 "return redis.call('get', KEYS[tonumber(redis.call('get', KEYS[1]))])",
             ],
         );
+    }
+
+    #[test]
+    fn scripts_that_only_read_their_arguments() {
+        for (wanted, text) in [
+            (true, "local a = tonumber(ARGV[1]) return ARGV[#ARGV]"),
+            (true, "redis.call('sadd', KEYS[1], unpack(ARGV))"),
+            (true, "local t = {} t.ARGV = 1 return t.ARGV"),
+            (false, "ARGV[1] = 'x' return ARGV[1]"),
+            (false, "local a a, ARGV[1] = 1, 2 return a"),
+            (false, "local a = ARGV a[1] = 1 return a"),
+            (false, "table.insert(ARGV, 'x')"),
+            (false, "local t = {unpack = next} t:unpack(ARGV)"),
+            // It could have ARGV in other ways.
+            (false, "return _G.ARGV"),
+        ] {
+            let proven = proven(text.as_bytes(), &places);
+            assert_eq!(proven.only_reads_argv, wanted, "{text}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use parking_lot::RwLock;
 use sha1_smol::Sha1;
 
 use super::Flags;
-use super::proof::{FindPlaces, names_its_keys};
+use super::proof::{FindPlaces, proven};
 use crate::limits::{SCRIPT_QUICK_NS, SCRIPTS_OF_EVAL};
 
 /// The SHA-1 of a text.
@@ -29,6 +29,8 @@ pub(crate) struct Script {
     pub(crate) flags: Flags,
     /// It uses no keys but those of its request, and has no loop.
     pub(crate) names_its_keys: bool,
+    /// The same, and it does nothing with ARGV but to read its items.
+    pub(crate) only_reads_argv: bool,
     pace: AtomicU8,
     /// When it has run last (realtime ms).
     run_ms: AtomicI64,
@@ -95,13 +97,17 @@ impl Script {
             text: text.into(),
             flags,
             names_its_keys: false,
+            only_reads_argv: false,
             pace: AtomicU8::new(match has_loop(text) {
                 true => Pace::Slow,
                 false => Pace::Quick,
             } as u8),
             run_ms: AtomicI64::new(0),
         };
-        script.names_its_keys = !has_loop(text) && names_its_keys(script.body(), places);
+        let proven = (!has_loop(text)).then(|| proven(script.body(), places));
+        let proven = proven.unwrap_or_default();
+        script.names_its_keys = proven.names_its_keys;
+        script.only_reads_argv = proven.only_reads_argv;
         script
     }
 
