@@ -170,7 +170,7 @@ impl Context<'_> {
     }
 
     /// Makes room for `bytes` in this turn of the worker, or in one of the next: outside of a transaction the
-    /// command can run again. Returns what comes next, if it is not to go on now.
+    /// command can run again. `None`: it goes on now.
     ///
     /// # Errors
     /// There is none.

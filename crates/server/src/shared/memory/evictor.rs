@@ -81,8 +81,8 @@ impl Evictor {
         !self.has_made_exception.swap(true, Relaxed)
     }
 
-    /// Resets the time spent on making room, for a command that cannot wait for the next turn. `false` if that
-    /// was done too often in this turn: a thousand clients may ask in one, and all others wait for its end.
+    /// Resets the time spent on making room, for a command that cannot wait for the next turn. `false` if it
+    /// was reset too often in this turn: a thousand clients may ask in one, and all others wait for its end.
     pub(crate) fn begins_again(&self) -> bool {
         let again = self.again.load(Relaxed);
         let may = again < FORESEEN_TRIES_PER_TURN;
@@ -161,7 +161,7 @@ mod tests {
         assert!(!evictor.rests(1_000_000));
     }
 
-    /// Of all commands of a turn few spend their time on it, whatever their number.
+    /// Few commands of a turn spend their time on it, though all lack room.
     #[test]
     fn a_turn_ends_though_each_of_its_commands_lacks_room() {
         let (evictor, mut spent) = (Evictor::default(), 0);
