@@ -94,6 +94,8 @@ pub(crate) struct WorkerStats {
     pub(crate) offloaded: Counter,
     /// How often a shard was searched for values to offload.
     pub(crate) offload_searches: Counter,
+    /// How often a script began again because it needs a value that is in the log alone.
+    pub(crate) script_restarts: Counter,
     by_command: Box<[CommandStats]>,
 }
 
@@ -147,6 +149,7 @@ impl WorkerStats {
             evicted: Counter::default(),
             offloaded: Counter::default(),
             offload_searches: Counter::default(),
+            script_restarts: Counter::default(),
             by_command: (0..commands).map(|_| CommandStats::default()).collect(),
         }
     }
@@ -194,6 +197,7 @@ impl WorkerStats {
             &self.evicted,
             &self.offloaded,
             &self.offload_searches,
+            &self.script_restarts,
         ] {
             counter.set(0);
         }

@@ -7,6 +7,7 @@
 //! | `lists` | lists of which only parts are in memory |
 //! | `lazy` | starts that leave all values in the log and bring them back in the background |
 //! | `reads` | what reads values, and which of them come back |
+//! | `scripts` | scripts that need such values |
 //! | `within` | memory is within the limit behind every command, and when a restart is over |
 //! | `starts` | a start takes no more memory than the limit at any moment |
 //! | here | what asks the disk and what does not, damage, compaction, snapshots, restarts |
@@ -20,6 +21,7 @@ mod leaves;
 mod lists;
 mod model;
 mod reads;
+mod scripts;
 mod starts;
 mod within;
 

@@ -235,7 +235,10 @@ fn run_once(context: &mut Context<'_>, args: &Args<'_>, evaluation: Evaluation) 
     match run_at(context, args, &evaluation, place)? {
         Ran::Answered(next) => Ok(next),
         Ran::Slow => Ok(defer(context, args, evaluation)),
-        Ran::Cold if context.has_room_for_wanted() => Ok(Next::Fetch),
+        Ran::Cold if context.has_room_for_wanted() => {
+            context.store.stats.script_restarts.add(1);
+            Ok(Next::Fetch)
+        }
         Ran::Cold => {
             context.extras.wanted.clear();
             Ok(Next::Retry)

@@ -31,6 +31,8 @@ pub(super) fn offload(report: &mut Report, view: &Overview<'_>) {
     report.field("disk_read_usec", reading.took_us());
     report.field("disk_reads_from_page_cache", reading.cached.load(Relaxed));
     report.field("disk_reads_not_kept", reading.served.load(Relaxed));
+    let restarts = server.sum(|stats| &stats.script_restarts);
+    report.field("script_restarts", restarts);
     report.field("disk_read_errors", reading.failures.load(Relaxed));
     // Of what was asked for and there.
     let from_memory = percent(hits.saturating_sub(reads), hits);

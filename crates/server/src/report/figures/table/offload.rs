@@ -26,5 +26,7 @@ pub(super) const OFFLOAD: &[Figure] = &[
     counter_in("disk_read_bytes", "ferrite_disk_read_bytes_total", "Bytes of these values."),
     counter("ferrite_disk_read_seconds_total", "Time that reading them took.",
         |view, samples| samples.number(view.server.persistence.reading.took_us() as f64 / 1e6)),
+    counter_in("script_restarts", "ferrite_script_restarts_total",
+        "How often a script began again because it needs a value that was on the disk alone."),
     counter_in("disk_read_errors", "ferrite_disk_read_errors_total", "Values that could not be read back."),
 ];
