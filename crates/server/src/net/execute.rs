@@ -225,6 +225,7 @@ impl<'w> Window<'w> {
                 context.tell_own_changes();
             }
             if next != Next::Done {
+                timer.stop(next == Next::Retry && last_command.is_some());
                 stop = Some(Stop::at(number, request, next));
                 break;
             }

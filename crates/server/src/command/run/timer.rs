@@ -70,6 +70,15 @@ impl Timer {
         }
     }
 
+    /// After the last command of a lane in this turn. `is_again`: it is one of those that are timed together,
+    /// and is to run again.
+    pub(crate) fn stop(&mut self, is_again: bool) {
+        self.calls -= u64::from(is_again && self.calls > 0);
+        if is_again && self.calls == 0 {
+            self.command = None;
+        }
+    }
+
     /// Before a command that is timed alone.
     pub(crate) fn begin_alone(&mut self, command: &'static Command) {
         self.finish_run();
