@@ -169,12 +169,12 @@ impl Context<'_> {
         Err(failure::OUT_OF_MEMORY)
     }
 
-    /// Makes room for `bytes` in this turn of the worker, or in one of the next: outside of a transaction the
-    /// command can run again. `None`: it goes on now.
+    /// Makes room for `bytes` in this turn of the worker, or in one of the `most` that follow: outside of a
+    /// transaction the command can run again. `None`: it goes on now.
     ///
     /// # Errors
     /// There is none.
-    fn make_room_in_turns(&mut self, bytes: usize) -> Result<Option<Next>, Failure> {
+    fn make_room_in_turns(&mut self, bytes: usize, most: u32) -> Result<Option<Next>, Failure> {
         let turns = std::mem::take(&mut self.session.turns_without_room);
         if self.in_transaction {
             self.make_room_now(bytes)?;
@@ -183,7 +183,7 @@ impl Context<'_> {
         } else {
             match self.make_room(bytes) {
                 Room::Enough => {}
-                Room::Later if turns < ROOM_TURNS => {
+                Room::Later if turns < most => {
                     self.session.turns_without_room = turns + 1;
                     return Ok(Some(Next::Retry));
                 }
@@ -252,7 +252,7 @@ impl Context<'_> {
         }
         if self.in_transaction {
             self.foresee_bytes(bytes)?;
-        } else if let Some(next) = self.make_room_in_turns(bytes)? {
+        } else if let Some(next) = self.make_room_in_turns(bytes, TAKEN_TURNS)? {
             return Ok(Some(next));
         }
         // A buffer that grows would be there twice.
@@ -279,8 +279,12 @@ pub(crate) enum Makes {
     Reply,
 }
 
-/// Turns in which a command waits for room before it is refused.
-const ROOM_TURNS: u32 = 100;
+/// Turns in which a command waits for room for the items that it takes before it is refused: about a second
+/// where nothing else happens, as values leave memory no sooner than the disk has them.
+const TAKEN_TURNS: u32 = 1000;
+
+/// The same of a command that replies with many items. In each its values may have to be read from the log.
+const REPLY_TURNS: u32 = 100;
 
 /// How many times the bytes of its reply a command takes. A record names each item that goes, but for those
 /// of a list. The reply is there twice while it moves to a client that reads slowly.
@@ -329,7 +333,7 @@ fn run_again(context: &mut Context<'_>, args: &Args<'_>, before: Mark, dropped: 
     let bytes = bytes + context.reply.position();
     // Other workers see what is claimed. The reply is there twice while it moves to a client that does not
     // read it.
-    match context.make_room_in_turns(2 * bytes) {
+    match context.make_room_in_turns(2 * bytes, REPLY_TURNS) {
         Ok(None) => {}
         Ok(Some(next)) => return Ok(next),
         Err(failure) if bytes > context.server.room_now() => return Err(failure),
