@@ -9,8 +9,10 @@
 //! | [`Members`] | member | an integer, or the hash (64 bits) + 1 | likewise; in order, if all are integers |
 //! | [`Scores`] | member, score | score, 8 bytes of member | in order |
 //! | [`Elements`] | element | a number: the first is in the run, the others count up from it | in order |
+//! | [`Entries`] | distance, content | the ID: time, sequence number | in order |
 
 use super::cell::{Cell, DECIMAL_MAX};
+use super::entry::StreamEntry;
 use super::run::{DEQUE, Damage, EXPIRING, INTEGERS, Item, NUMBERED, PAIRS, Run, TAGGED};
 use crate::hash::Seed;
 
@@ -367,6 +369,36 @@ impl LeafKind for Elements {
             true => Ok(run),
             false => Err(Damage::Order),
         }
+    }
+}
+
+/// Entries of a stream by their IDs, no two of which are equal: edges between them have no names.
+#[derive(Clone, Copy, Debug)]
+pub struct Entries {
+    /// The time (ms) that distances are from: any, for the life of the tree.
+    pub base: u64,
+}
+
+impl LeafKind for Entries {
+    const FLAGS: u8 = PAIRS;
+    const IS_SORTED: bool = true;
+
+    fn seed(&self) -> u64 {
+        self.base
+    }
+
+    #[inline]
+    fn order(&self, item: &Item<'_>) -> u128 {
+        StreamEntry::of(self.base, item).map_or(0, |entry| entry.id.order())
+    }
+
+    #[inline]
+    fn is_before(&self, item: &Item<'_>, edge: &Edge<'_>) -> bool {
+        self.order(item) < edge.order
+    }
+
+    fn is_valid(&self, item: &Item<'_>) -> bool {
+        StreamEntry::of(self.base, item).is_some()
     }
 }
 

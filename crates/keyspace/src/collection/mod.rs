@@ -37,6 +37,7 @@ pub mod clones;
 mod cold_view;
 pub mod copy;
 mod cursor;
+pub mod entry;
 pub mod items;
 pub mod kind;
 mod leaving;

@@ -1,8 +1,8 @@
 //! Bytes from a disk or from a client: whether they are a run.
 
 use super::layout::{
-    BARE, BASED, DEQUE, EXPIRING, EXPIRY_LEN, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, NUMBERED,
-    PAIRS, TAGGED, has_tags, tag_at,
+    BARE, DEQUE, EXPIRING, EXPIRY_LEN, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, NUMBERED, PAIRS,
+    TAGGED, has_tags, tag_at,
 };
 use super::packed::{Item, Run, expiry_at, tag};
 use crate::collection::cell::{self, Cell};
@@ -67,13 +67,11 @@ impl<'a> Run<'a> {
         visit: &mut impl FnMut(&Item<'a>) -> Result<(), Damage>,
     ) -> Result<Run<'a>, Damage> {
         let header = bytes.first_chunk::<HEADER>().ok_or(Damage::Length)?;
-        let known = TAGGED | PAIRS | EXPIRING | BARE | NUMBERED | DEQUE | BASED;
-        let is_alone = match header[2] & (BASED | NUMBERED) {
-            0 => true,
-            NUMBERED => header[2] & !DEQUE == NUMBERED,
-            _ => header[2] == Run::STREAM,
-        };
-        if header[2] & !known != 0 || header[3] != 0 || !is_alone {
+        if header[2] & !(TAGGED | PAIRS | EXPIRING | BARE | NUMBERED | DEQUE) != 0 || header[3] != 0
+        {
+            return Err(Damage::Flags);
+        }
+        if header[2] & NUMBERED != 0 && header[2] & !DEQUE != NUMBERED {
             return Err(Damage::Flags);
         }
         let run = Run { bytes };

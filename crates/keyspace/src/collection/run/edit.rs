@@ -7,7 +7,7 @@
 use super::buffer::RunMut;
 use super::integers::{self, FIRST};
 use super::layout::{
-    BARE, BASED, DEQUE, EXPIRING, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, NUMBERED, OFFSET, PAIRS,
+    BARE, DEQUE, EXPIRING, FEW, GROUP, HEADER, INTEGERS, ITEMS_MAX, NUMBERED, OFFSET, PAIRS,
     TAGGED, TAGS, has_tags, stride, tag_at,
 };
 use super::packed::{Item, Packed, Run, tag};
@@ -441,8 +441,6 @@ impl RunMut<'_> {
     /// If the buffer has no room for them, or a run cannot have so many.
     pub fn append(&mut self, other: Run<'_>) {
         let is_same = self.run().flags() == other.flags();
-        let has_base = self.is_empty() || self.run().flags() & BASED == 0;
-        debug_assert!(has_base || self.run().base() == other.base());
         if self.is_empty() && (other.is_of_integers() || is_same && !other.is_deque()) {
             return self.become_copy(other.bytes());
         }

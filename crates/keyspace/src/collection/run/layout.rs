@@ -19,16 +19,13 @@ pub const NUMBERED: u8 = 16;
 /// Beside [`NUMBERED`]: the leaf of a list in memory, see `deque`.
 pub const DEQUE: u8 = 64;
 
-/// Beside [`PAIRS`]: the run of a stream, in the order of IDs, see `based`.
-pub const BASED: u8 = 128;
-
 /// Items up to which a run has no groups.
 pub(super) const FEW: usize = 16;
 
 /// Items in a group.
 pub(super) const GROUP: usize = 8;
 pub(super) const HEADER: usize = 4;
-/// Bytes of the first item's order key, or of a base.
+/// Bytes of the first item's order key.
 pub(super) const NUMBER: usize = 8;
 pub(super) const TAGS: usize = 8;
 pub(super) const OFFSET: usize = 2;
@@ -57,7 +54,7 @@ pub(super) const fn has_tags(flags: u8) -> bool {
 #[inline]
 pub(super) const fn header(flags: u8) -> usize {
     const { assert!(BASE == NUMBER) };
-    match flags & (INTEGERS | NUMBERED | BASED) {
+    match flags & (INTEGERS | NUMBERED) {
         0 => HEADER,
         _ => HEADER + NUMBER,
     }

@@ -14,7 +14,6 @@
 //!                others count up from it; there are no other flags
 //!         bit 5  integers: there are no cells, see `integers`
 //!         bit 6  deque: numbered, with room before the first item, see `deque`; in memory alone
-//!         bit 7  based: pairs in the order of IDs, see `based`; there are no other flags
 //!  group  8 tags (if tagged; 0 where there is no item) and the offset of its first item, counted from the
 //!         first item's place: 10 bytes for eight items, or 2
 //!  item   0xc9 and 6 bytes of expiry (Unix, ms), if it has one; a cell; another cell, if pairs
@@ -36,9 +35,6 @@
 //! Invariants: all that [`Run::check`] checks.
 
 mod ahead;
-mod based;
-#[cfg(test)]
-mod based_tests;
 mod buffer;
 mod check;
 mod deque;
@@ -55,12 +51,11 @@ mod sorted;
 #[cfg(test)]
 mod tests;
 
-pub use based::{Based, BasedBuffer, Id};
 pub use buffer::RunMut;
 pub use check::Damage;
 pub use deque::End;
 pub(in crate::collection) use layout::EXPIRY_LEN;
-pub use layout::{BARE, BASED, DEQUE, EXPIRING, INTEGERS, NUMBERED, PAIRS, TAGGED};
+pub use layout::{BARE, DEQUE, EXPIRING, INTEGERS, NUMBERED, PAIRS, TAGGED};
 pub(in crate::collection) use packed::Packed;
 pub use packed::{Item, Items, Run};
 pub(in crate::collection) use sorted::Fraction;

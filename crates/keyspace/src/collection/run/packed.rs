@@ -296,7 +296,7 @@ impl<'a> Run<'a> {
         Places(self.bytes)
     }
 
-    /// Of a run that is [`NUMBERED`](super::NUMBERED): the order key of its first item; else its base.
+    /// Of a run that is [`NUMBERED`](super::NUMBERED): the order key of its first item.
     #[inline]
     pub fn number(self) -> u64 {
         let bytes = self.bytes[HEADER..HEADER + NUMBER].try_into();
@@ -330,7 +330,7 @@ impl<'a> Run<'a> {
         bytes.first_chunk::<HEADER>().map(|header| header[2])
     }
 
-    /// [`TAGGED`], [`PAIRS`], [`EXPIRING`], [`BARE`], [`NUMBERED`], [`INTEGERS`], [`DEQUE`], [`BASED`].
+    /// [`TAGGED`], [`PAIRS`], [`EXPIRING`], [`BARE`], [`NUMBERED`], [`INTEGERS`], [`DEQUE`].
     #[inline]
     pub fn flags(self) -> u8 {
         self.bytes[2]

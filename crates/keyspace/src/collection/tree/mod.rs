@@ -66,6 +66,8 @@ mod edit;
 #[cfg(test)]
 mod element_tests;
 mod elements;
+#[cfg(test)]
+mod entry_tests;
 mod expire;
 mod fill;
 mod members;
