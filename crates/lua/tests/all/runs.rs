@@ -117,11 +117,14 @@ fn keys_are_those_of_the_run_or_none() {
 
 /// Texts that only read KEYS and ARGV share lists; others between them see that of their own run.
 #[test]
-fn the_shared_list_has_the_keys_of_the_run_alone() {
+fn the_shared_lists_are_those_of_the_run_alone() {
     let (mut state, mut host) = (state(), Fake::default());
     let texts = [
-        "return {#KEYS, KEYS[1], KEYS[2], KEYS[3], redis.call('get', KEYS[1] or 'none')}",
-        "KEYS[60] = 'own' return {#KEYS, KEYS[1], KEYS[2], KEYS[3], redis.call('get', KEYS[1] or 'none')}",
+        "return {#KEYS, #ARGV, ARGV[1] or '', KEYS[1], KEYS[2], KEYS[3], \
+            redis.call('get', KEYS[1] or 'none')}",
+        "KEYS[60] = 'own' ARGV[60] = 'own' \
+            return {#KEYS, #ARGV, ARGV[1] or '', KEYS[1], KEYS[2], KEYS[3], \
+            redis.call('get', KEYS[1] or 'none')}",
     ];
     let compile = |state: &mut State, text: &str| state.compile("@user_script", text.as_bytes());
     let shared = compile(&mut state, texts[0])
@@ -141,11 +144,21 @@ fn the_shared_list_has_the_keys_of_the_run_alone() {
         if random.u8(..50) == 0 {
             state.collect();
         }
+        let argv: Vec<String> = (0..random.usize(..20))
+            .map(|_| format!("a{}", random.u8(..50)))
+            .collect();
         let function = [&shared, &shared, &own, &changes][random.usize(..4)];
-        let names: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
-        let (_, reply) = run_with(&mut state, &mut host, function, Protocol::Resp2, &names);
+        let [names, values] =
+            [&keys, &argv].map(|list| list.iter().map(String::as_bytes).collect::<Vec<_>>());
+        let lists = [&names[..], &values[..]];
+        let (_, reply) = run_with(&mut state, &mut host, function, Protocol::Resp2, lists);
         // A list ends before its first nil.
-        let mut wanted = format!("*{}\r\n:{count}\r\n", if count < 3 { count + 1 } else { 5 });
+        let (items, first) = (
+            if count < 3 { count + 3 } else { 7 },
+            argv.first().map_or("", String::as_str),
+        );
+        let mut wanted = format!("*{items}\r\n:{count}\r\n:{}\r\n", argv.len());
+        wanted += &format!("${}\r\n{first}\r\n", first.len());
         for key in keys.iter().take(3) {
             wanted += &format!("${}\r\n{key}\r\n", key.len());
         }

@@ -151,18 +151,18 @@ pub(crate) fn run(
     function: &Function,
     protocol: Protocol,
 ) -> (Ended, Vec<u8>) {
-    run_with(state, host, function, protocol, &[b"k"])
+    run_with(state, host, function, protocol, [&[b"k"], &[b"v"]])
 }
 
-/// Runs a function with these KEYS and ARGV = {'v'}.
+/// Runs a function with these KEYS and ARGV.
 pub(crate) fn run_with(
     state: &mut State,
     host: &mut Fake,
     function: &Function,
     protocol: Protocol,
-    keys: &[&[u8]],
+    lists: [&[&[u8]]; 2],
 ) -> (Ended, Vec<u8>) {
-    let (keys, argv) = (List::of(keys), List::of(&[b"v"]));
+    let [keys, argv] = lists.map(List::of);
     let call = Call {
         name: "SHA",
         keys: keys.arguments(),
