@@ -23,7 +23,7 @@ _ferrite__server() {
 
     case "${cmd}" in
         ferrite__server)
-            opts="-h -v -p -w -m -d --help --version --check-config --health --check-log --repair-log --bind --port --tcp-backlog --unixsocket --unixsocketperm --timeout --tcp-keepalive --protected-mode --requirepass --enable-debug-command --maxclients --client-output-buffer-limit --client-query-buffer-limit --tracking-table-max-keys --proto-max-bulk-len --busy-reply-threshold --threads --io --shards --databases --maxmemory --maxmemory-policy --maxmemory-samples --maxmemory-eviction-tenacity --lfu-log-factor --lfu-decay-time --hash-max-listpack-entries --hash-max-listpack-value --hll-sparse-max-bytes --list-max-listpack-size --set-max-intset-entries --set-max-listpack-entries --set-max-listpack-value --zset-max-listpack-entries --zset-max-listpack-value --maxmemory-clients --dir --appendonly --appendfsync --appenddirname --aof-load-truncated --backup-dir --auto-aof-rewrite-percentage --auto-aof-rewrite-min-size --log-lazy-load-size --log-segment-size --log-blob-size --save --dbfilename --rdbcompression --rdbchecksum --stop-writes-on-bgsave-error --rdb-save-incremental-fsync --rdb-del-sync-files --rdb-key-save-delay --key-load-delay --daemonize --pidfile --loglevel --logfile --always-show-logo --hz --http-port --http-bind --http-hosts --slowlog-log-slower-than --slowlog-max-len --latency-monitor-threshold --notify-keyspace-events --cluster-enabled --cluster-map --cluster-node --cluster-require-full-coverage --cluster-allow-reads-when-down --cluster-allow-pubsubshard-when-down --cluster-announce-ip --cluster-announce-port --cluster-announce-hostname --cluster-preferred-endpoint-type"
+            opts="-h -v -p -w -m -d --help --version --check-config --health --check-log --repair-log --bind --port --tcp-backlog --unixsocket --unixsocketperm --timeout --tcp-keepalive --protected-mode --requirepass --enable-debug-command --maxclients --client-output-buffer-limit --client-query-buffer-limit --tracking-table-max-keys --proto-max-bulk-len --busy-reply-threshold --threads --io --shards --databases --maxmemory --maxmemory-policy --maxmemory-samples --maxmemory-eviction-tenacity --lfu-log-factor --lfu-decay-time --hash-max-listpack-entries --hash-max-listpack-value --hll-sparse-max-bytes --list-max-listpack-size --stream-node-max-entries --stream-node-max-bytes --set-max-intset-entries --set-max-listpack-entries --set-max-listpack-value --zset-max-listpack-entries --zset-max-listpack-value --maxmemory-clients --dir --appendonly --appendfsync --appenddirname --aof-load-truncated --backup-dir --auto-aof-rewrite-percentage --auto-aof-rewrite-min-size --log-lazy-load-size --log-segment-size --log-blob-size --save --dbfilename --rdbcompression --rdbchecksum --stop-writes-on-bgsave-error --rdb-save-incremental-fsync --rdb-del-sync-files --rdb-key-save-delay --key-load-delay --daemonize --pidfile --loglevel --logfile --always-show-logo --hz --http-port --http-bind --http-hosts --slowlog-log-slower-than --slowlog-max-len --latency-monitor-threshold --notify-keyspace-events --cluster-enabled --cluster-map --cluster-node --cluster-require-full-coverage --cluster-allow-reads-when-down --cluster-allow-pubsubshard-when-down --cluster-announce-ip --cluster-announce-port --cluster-announce-hostname --cluster-preferred-endpoint-type"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -276,6 +276,20 @@ _ferrite__server() {
                     return 0
                     ;;
                 --list-max-listpack-size)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --stream-node-max-entries)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --stream-node-max-bytes)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace

@@ -38,6 +38,8 @@ complete -c ferrite-server -l hash-max-listpack-entries -d 'The fields beyond wh
 complete -c ferrite-server -l hash-max-listpack-value -d 'The bytes of a field or a value beyond which OBJECT ENCODING calls a hash hashtable' -r -f
 complete -c ferrite-server -l hll-sparse-max-bytes -d 'The bytes beyond which PFADD and PFMERGE write a HyperLogLog in the dense form, which has 12304 bytes' -r -f
 complete -c ferrite-server -l list-max-listpack-size -d 'The elements up to which OBJECT ENCODING calls a list listpack; or the bytes: -1 is 4 KiB, -2 is 8 KiB, up to -5 for 64 KiB' -r -f
+complete -c ferrite-server -l stream-node-max-entries -d 'The entries that XADD and XTRIM remove together where they trim with ~; 0 is no limit' -r -f
+complete -c ferrite-server -l stream-node-max-bytes -d 'The bytes of entries that XADD and XTRIM remove together where they trim with ~, about; 0 is no limit' -r -f
 complete -c ferrite-server -l set-max-intset-entries -d 'The members up to which OBJECT ENCODING calls a set of integers intset' -r -f
 complete -c ferrite-server -l set-max-listpack-entries -d 'The members up to which OBJECT ENCODING calls any other set listpack' -r -f
 complete -c ferrite-server -l set-max-listpack-value -d 'The bytes of a member up to which OBJECT ENCODING calls a set listpack' -r -f

@@ -155,7 +155,8 @@ impl Keyspace {
         most: usize,
         store: &mut dyn TileStore,
     ) -> Result<Arriving, Damage> {
-        let pieces = self.pieces(builder.kind(), self.shared.seed.hash(key));
+        let seed = builder.base().unwrap_or_else(|| self.shared.seed.hash(key));
+        let pieces = self.pieces(builder.kind(), seed);
         Arriving::new(builder, pieces, most, store)
     }
 

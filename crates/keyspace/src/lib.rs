@@ -38,6 +38,7 @@ pub use collection::items::{AllItems, AnyItems, HashRef, ItemsRef, ListRef, SetR
 pub use collection::kind::LeafPlace;
 pub use collection::sorted_ref::{Bound, SortedRef};
 pub use collection::sorted_scan::ScanStep;
+pub use collection::stream::StreamRef;
 pub use collection::thawed::{Thawed, ThawedLeaf};
 pub use database::{Database, Locked, Position};
 pub use entry::cold::{COLD_MIN_BYTES, ColdValue};
@@ -50,8 +51,8 @@ pub use large::{Large, LargeValue, Lent};
 pub use observe::{Change, ChangeKind, ItemsExpired, Observer, reason};
 pub use records::{Record, RecordValue, Records};
 pub use shard::{
-    Detached, EMPTY_HASH, EMPTY_LIST, EMPTY_SET, EMPTY_SORTED_SET, EntryMut, EntryRef, Expiry,
-    Guard, HASH, LIST, New, Offloading, Overhead, SET, SORTED_SET,
+    Detached, EMPTY_HASH, EMPTY_LIST, EMPTY_SET, EMPTY_SORTED_SET, EMPTY_STREAM, EntryMut,
+    EntryRef, Expiry, Guard, HASH, LIST, New, Offloading, Overhead, SET, SORTED_SET, STREAM,
 };
 pub use shard_set::{MAX_SHARDS, ShardId, ShardSet};
 pub use slot::{SLOTS, all_slots, slot};

@@ -163,7 +163,7 @@ fn every_kind_flag_and_form_that_is_not_known_is_refused() {
             "{reason}"
         );
     }
-    for kind in (1..16).filter(|kind| !matches!(kind, 1..=4)) {
+    for kind in (1..16).filter(|kind| !matches!(kind, 1..=5)) {
         let reason = with(&|record| record[8] = 1 | kind << 4);
         assert!(
             reason.starts_with(&format!("a value of kind {kind},")),
@@ -186,6 +186,8 @@ fn every_kind_flag_and_form_that_is_not_known_is_refused() {
         (0x11, 1 << 2, "a value of kind 1 in form 1,"),
         (0x14, 0, "a value of kind 1,"),
         (0x24, 0, "a value of kind 2,"),
+        (0x51, 1 << 2, "a value of kind 5 in form 1,"),
+        (0x54, 0, "a value of kind 5,"),
         (0x27, 16, "a record with the flags 0x10,"),
         (0x2b, 0, "a value of kind 2,"),
         (0x2b, 2 << 2 | 16, "a value of kind 2 in form 2 in a tree,"),

@@ -76,6 +76,9 @@ pub(crate) mod encoding {
     pub(crate) const LZF: u8 = 3;
 }
 
+/// The type of a stream that is written.
+pub(crate) const STREAM: u8 = 19;
+
 /// The name of a type of value in a file of a version, as TYPE would say it, and how the file holds it.
 pub(crate) fn type_name(code: u8, version: u32) -> Option<&'static str> {
     Some(match code {

@@ -1,4 +1,4 @@
-//! Lists, sets, sorted sets and hashes, and how a file holds them.
+//! Lists, sets, sorted sets, hashes and streams, and how a file holds them.
 //!
 //! ```text
 //! 1 list, 2 set        count string...
@@ -12,6 +12,7 @@
 //! 14 list              count string...                  each a ziplist: the nodes of a quicklist
 //! 16 hash, 17 sorted set, 20 set     a string: a listpack
 //! 18 list              count (1 string | 2 string)...   a large element, or a listpack
+//! 15, 19, 21 stream    see `stream`
 //! 22 hash              count (time string string)...    time: when the field expires, 0 for never
 //! 23 hash              a string: a listpack of field, value and time
 //! 24 hash              first8 count (after string string)...   first: the earliest time; after: 0 for never,
@@ -23,8 +24,9 @@
 //!
 //! Times are Unix milliseconds below 2^48. 22 and 23 are of candidates of Redis 7.4.
 
-use crate::format::{VALKEY_TIMED_HASH, VALKEY_VERSION, type_name};
+use crate::format::{STREAM, VALKEY_TIMED_HASH, VALKEY_VERSION, type_name};
 use crate::packed::Form;
+use crate::stream::parts::StreamPart;
 
 /// The kind of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +39,8 @@ pub enum Collection {
     SortedSet,
     /// Fields and values.
     Hash,
+    /// Entries with IDs, and groups.
+    Stream,
 }
 
 /// A part of a collection.
@@ -60,6 +64,8 @@ pub enum Element<'e> {
         /// When it expires (Unix, ms); below 2^48.
         expiry_ms: Option<u64>,
     },
+    /// Of a stream.
+    Stream(StreamPart<'e>),
 }
 
 /// How a type of the file holds a collection.
@@ -81,6 +87,8 @@ pub(crate) enum Layout {
     TimedBehind,
     /// Fields in a listpack, each with its time. The first time is before it, if `has_first`.
     TimedPacked { has_first: bool },
+    /// A stream, of the first to the third form.
+    Stream(u8),
 }
 
 /// Times are below this.
@@ -104,7 +112,10 @@ pub(crate) fn type_of(code: u8, version: u32) -> Option<(Collection, Layout)> {
         14 => (Collection::List, Layout::Ziplists),
         16 => (Collection::Hash, Layout::Packed(Form::Listpack)),
         17 => (Collection::SortedSet, Layout::Packed(Form::Listpack)),
+        15 => (Collection::Stream, Layout::Stream(1)),
         18 => (Collection::List, Layout::Listpacks),
+        19 => (Collection::Stream, Layout::Stream(2)),
+        21 => (Collection::Stream, Layout::Stream(3)),
         20 => (Collection::Set, Layout::Packed(Form::Listpack)),
         22 | 24 => {
             let has_first = code == 24;
@@ -125,6 +136,7 @@ impl Collection {
         Collection::Set,
         Collection::SortedSet,
         Collection::Hash,
+        Collection::Stream,
     ];
 
     /// The type that is written.
@@ -134,6 +146,7 @@ impl Collection {
             Collection::Set => 2,
             Collection::SortedSet => 5,
             Collection::Hash => 4,
+            Collection::Stream => STREAM,
         }
     }
 
@@ -142,6 +155,7 @@ impl Collection {
         match self {
             Collection::List | Collection::Set => 1,
             Collection::SortedSet | Collection::Hash => 2,
+            Collection::Stream => unreachable!("its parts have no such form"),
         }
     }
 }

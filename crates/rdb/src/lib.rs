@@ -24,14 +24,14 @@
 //! ```
 //!
 //! Values are strings, and for those who ask for them ([`TypedReader`], [`Writer::begin`]) lists, sets,
-//! sorted sets and hashes, an element at a time. A file that holds any other is refused with the type's name
-//! and the key, or the key is passed over, as the caller likes ([`Reader::pass_unsupported`]).
+//! sorted sets, hashes and streams, an element at a time. A file that holds any other is refused with the
+//! type's name and the key, or the key is passed over, as the caller likes ([`Reader::pass_unsupported`]).
 //!
 //! Reading order: `format` names the bytes, `writer` and `reader` are the two directions, `kinds` says what
-//! collections there are, `typed` reads their elements, `packed` takes those apart that are one string,
-//! `pass` finds the end of what is of no use, `payload` is a value by itself, `decoder` reads lengths and
-//! strings, `source` and `sink` count, buffer and checksum what passes, `lzf` is the compression, `error`
-//! says what is wrong with a file and where.
+//! collections there are, `typed` reads their elements, `stream` reads and writes those of streams, `packed`
+//! takes those apart that are one string, `pass` finds the end of what is of no use, `payload` is a value by
+//! itself, `decoder` reads lengths and strings, `source` and `sink` count, buffer and checksum what passes,
+//! `lzf` is the compression, `error` says what is wrong with a file and where.
 
 #![forbid(unsafe_code)]
 
@@ -47,6 +47,7 @@ mod payload;
 mod reader;
 mod sink;
 mod source;
+mod stream;
 mod typed;
 mod writer;
 
@@ -61,5 +62,6 @@ pub use format::{NEWEST_VERSION, OLDEST_VERSION, TIMED_VERSION, VALKEY_VERSION, 
 pub use kinds::{Collection, Element};
 pub use payload::{Payload, dump_string};
 pub use reader::{Entry, Item, Reader, Unsupported};
+pub use stream::parts::{StreamId, StreamPart, StreamState, Texts};
 pub use typed::{Typed, TypedReader};
 pub use writer::{Attributes, Options, Writer};

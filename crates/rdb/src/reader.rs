@@ -12,6 +12,7 @@ use crate::format::{
     VALKEY_VERSION, opcode, type_name,
 };
 use crate::kinds::{Collection, Layout, type_of};
+use crate::packed::{Cursor, Form};
 use crate::pass::Passing;
 use crate::source::Source;
 use crate::writer::Attributes;
@@ -364,6 +365,15 @@ impl<R: Read> Reader<R> {
 
     pub(crate) fn read_second(&mut self, expected: &'static str) -> Result<(), Problem> {
         self.decoder.string(&mut self.second, expected)
+    }
+
+    /// Reads a packed string.
+    pub(crate) fn packed(&mut self, packed: &mut Vec<u8>, form: Form) -> Result<Cursor, Problem> {
+        self.decoder.string(packed, form.name())?;
+        Cursor::new(form, packed).map_err(|flaw| Problem::Corrupt {
+            expected: form.name(),
+            found: format!("{} bytes that are none: {flaw}", packed.len()),
+        })
     }
 
     /// Passes over what is not supported, with the buffer for values.

@@ -14,6 +14,7 @@ use crate::error::{Error, Problem};
 use crate::kinds::{Collection, Element, Layout, TIME_END};
 use crate::packed::{Cell, Cursor, Form};
 use crate::reader::{Item, Part, Reader};
+use crate::stream::read::Reading;
 use crate::writer::Attributes;
 
 /// A part of a file, as [`TypedReader::next`] gives it.
@@ -48,6 +49,8 @@ struct Open {
     base_ms: u64,
     /// Where in the packed string it is that was read last.
     cursor: Option<(Form, Cursor)>,
+    /// Of a stream: how far it was read.
+    stream: Option<Box<Reading>>,
 }
 
 /// A string of an element: in the buffer that is its own, or a part of the packed string.
@@ -59,6 +62,8 @@ enum Found {
     /// A field, its value, and when it expires.
     Two(Place, Place, Option<u64>),
     Scored(Place, f64),
+    /// A part of a stream, which is in its reading.
+    Part,
 }
 
 /// Digits of a score; none that a server writes has as many.
@@ -183,6 +188,10 @@ impl<R: Read> TypedReader<R> {
             left,
             base_ms,
             cursor,
+            stream: match layout {
+                Layout::Stream(form) => Some(Box::new(Reading::new(form, left))),
+                _ => None,
+            },
         });
         Ok(())
     }
@@ -190,6 +199,7 @@ impl<R: Read> TypedReader<R> {
     fn begun(&mut self, attributes: Attributes) -> Typed<'_> {
         let open = self.open.as_ref().expect("it was begun");
         let cells = match open.layout {
+            Layout::Stream(_) => 1,
             Layout::TimedPacked { .. } => open.kind.cells() + 1,
             _ => open.kind.cells(),
         };
@@ -210,11 +220,7 @@ impl<R: Read> TypedReader<R> {
 
     /// Reads a packed string.
     fn packed(&mut self, form: Form) -> Result<Cursor, Problem> {
-        self.reader.decoder.string(&mut self.packed, form.name())?;
-        Cursor::new(form, &self.packed).map_err(|flaw| Problem::Corrupt {
-            expected: form.name(),
-            found: format!("{} bytes that are none: {flaw}", self.packed.len()),
-        })
+        self.reader.packed(&mut self.packed, form)
     }
 
     /// The next element; `None` at the end of the collection, which is none after that.
@@ -223,6 +229,12 @@ impl<R: Read> TypedReader<R> {
             .open
             .take()
             .expect("whoever asks knows that there is one");
+        if let Some(mut stream) = open.stream.take() {
+            let has_more = stream.next(&mut self.reader, &mut self.packed)?;
+            open.stream = Some(stream);
+            self.open = has_more.then_some(open);
+            return Ok(has_more.then_some(Found::Part));
+        }
         loop {
             if open.cursor.is_some() {
                 if let Some(found) = self.packed_element(&mut open)? {
@@ -244,7 +256,7 @@ impl<R: Read> TypedReader<R> {
                     None
                 }
                 Layout::Listpacks => self.node(&mut open)?,
-                Layout::Packed(_) | Layout::TimedPacked { .. } => {
+                Layout::Packed(_) | Layout::TimedPacked { .. } | Layout::Stream(_) => {
                     unreachable!("it has one string, and nothing is left")
                 }
             };
@@ -303,6 +315,7 @@ impl<R: Read> TypedReader<R> {
                 };
                 Ok(Found::Two(None, None, expiry_ms))
             }
+            Collection::Stream => unreachable!("its parts are read by themselves"),
             Collection::SortedSet => {
                 self.reader.read_second("a member")?;
                 let score = match open.layout {
@@ -386,6 +399,10 @@ impl<R: Read> TypedReader<R> {
             Some(range) => &self.packed[range.clone()],
         };
         match found {
+            Found::Part => {
+                let stream = self.open.as_ref().and_then(|open| open.stream.as_ref());
+                Element::Stream(stream.expect("its part was read").part())
+            }
             Found::One(one) => Element::String(second(one)),
             Found::Scored(one, score) => Element::Member {
                 member: second(one),

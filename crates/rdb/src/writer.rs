@@ -339,7 +339,12 @@ impl<W: Write> Writer<W> {
     }
 
     /// A key whose value is of a type of the file.
-    fn key_of(&mut self, code: u8, key: &[u8], attributes: Attributes) -> io::Result<()> {
+    pub(crate) fn key_of(
+        &mut self,
+        code: u8,
+        key: &[u8],
+        attributes: Attributes,
+    ) -> io::Result<()> {
         if self.is_payload {
             return self.sink.put(&[code]);
         }
@@ -369,7 +374,7 @@ impl<W: Write> Writer<W> {
         self.sink.finish()
     }
 
-    fn length(&mut self, len: u64) -> io::Result<()> {
+    pub(crate) fn length(&mut self, len: u64) -> io::Result<()> {
         match len {
             ..0x40 => self.sink.put(&[length::BITS_6 | len as u8]),
             0x40..0x4000 => self
@@ -386,7 +391,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn string(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Some(number) = small_integer(bytes) {
             return self.integer(number);
         }

@@ -33,6 +33,7 @@ fn pair_of(element: Element<'_>) -> Pair {
             (member.to_vec(), score.to_bits().to_be_bytes().into())
         }
         Element::Field { field, value, .. } => (field.to_vec(), value.to_vec()),
+        Element::Stream(part) => (format!("{part:?}").into_bytes(), Vec::new()),
     }
 }
 
@@ -50,6 +51,7 @@ fn element_of(kind: Collection, (one, other): &Pair) -> Element<'_> {
             value: other,
             expiry_ms: None,
         },
+        Collection::Stream => unreachable!("streams are written in their own way"),
     }
 }
 
@@ -189,7 +191,7 @@ fn sample() -> Keys {
                 match kind {
                     Collection::List | Collection::Set => other.clear(),
                     Collection::SortedSet => *other = score(number).to_bits().to_be_bytes().into(),
-                    Collection::Hash => {}
+                    Collection::Hash | Collection::Stream => {}
                 }
             }
             if kind != Collection::List {
@@ -235,6 +237,7 @@ fn make(redis: &mut Redis, keys: &Keys) {
                 Collection::Set => b"SADD".to_vec(),
                 Collection::SortedSet => b"ZADD".to_vec(),
                 Collection::Hash => b"HSET".to_vec(),
+                Collection::Stream => unreachable!("there are none"),
             }];
             request.push(key.clone());
             for (one, other) in pairs {
@@ -242,6 +245,7 @@ fn make(redis: &mut Redis, keys: &Keys) {
                     Collection::List | Collection::Set => request.push(one.clone()),
                     Collection::SortedSet => request.extend([digits(other), one.clone()]),
                     Collection::Hash => request.extend([one.clone(), other.clone()]),
+                    Collection::Stream => {}
                 }
             }
             let request: Vec<&[u8]> = request.iter().map(Vec::as_slice).collect();

@@ -45,6 +45,7 @@ fn line(part: Typed<'_>) -> Option<String> {
             let until = expiry_ms.map_or(String::new(), |at| format!(" until {at}"));
             format!("  {}: {}{until}", text(field), text(value))
         }
+        Typed::Element(Element::Stream(part)) => format!("  {part:?}"),
         Typed::End => return None,
         Typed::Item(Item::Database(number)) => format!("database {number}"),
         Typed::Item(Item::Entry(entry)) => {

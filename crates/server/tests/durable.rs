@@ -47,7 +47,7 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
     let (one, two, three) = (key(random), key(random), key(random));
     let number = random.u32(..1000);
     let db = random.u32(..4);
-    let words = match random.u32(..55) {
+    let words = match random.u32(..61) {
         0 => format!("SELECT {db}"),
         1 | 2 => format!("SET {one} {number}"),
         54 => format!(
@@ -85,6 +85,7 @@ fn random_request(random: &mut fastrand::Rng) -> Vec<Vec<u8>> {
         36..41 => set_request(random),
         41..46 => scores_request(random),
         46..52 => list_request(random),
+        55..61 => stream_request(random),
         _ => rare_request(random, &one, &two),
     };
     words
@@ -269,6 +270,39 @@ fn list_request(random: &mut fastrand::Rng) -> String {
     }
 }
 
+/// A request over a few streams, of which some are trees, with groups.
+fn stream_request(random: &mut fastrand::Rng) -> String {
+    let key = |random: &mut fastrand::Rng| format!("stream:{}", random.u32(..6));
+    let (one, two) = (key(random), key(random));
+    let group = format!("g{}", random.u32(..3));
+    let consumer = ["anna", "bert"][random.usize(..2)];
+    let number = random.u32(..400);
+    match random.u32(..24) {
+        0..6 => format!("XADD {one} * field {number} other {number}"),
+        6 => format!(
+            "XADD {one} MAXLEN {number} * large {}",
+            "x".repeat(number as usize)
+        ),
+        7 => format!("XTRIM {one} MAXLEN {number}"),
+        8 => format!("XTRIM {one} MINID ~ {number}"),
+        9 => format!("XDEL {one} {number} 1-1"),
+        10 => format!("XSETID {one} 99999999999999-{number}"),
+        11 | 12 => format!("XGROUP CREATE {one} {group} 0 MKSTREAM"),
+        13 => format!("XGROUP SETID {one} {group} 0"),
+        14 => format!("XGROUP DESTROY {one} {group}"),
+        15 => format!("XGROUP CREATECONSUMER {one} {group} {consumer}"),
+        16 => format!("XGROUP DELCONSUMER {one} {group} {consumer}"),
+        17 | 18 => {
+            format!("XREADGROUP GROUP {group} {consumer} COUNT {number} STREAMS {one} >")
+        }
+        19 => format!("XACK {one} {group} {number} 1-1"),
+        20 => format!("XCLAIM {one} {group} {consumer} 0 {number} FORCE"),
+        21 => format!("XAUTOCLAIM {one} {group} {consumer} 0 0 COUNT {number}"),
+        22 => format!("COPY {one} {two} REPLACE"),
+        _ => format!("RENAME {one} {two}"),
+    }
+}
+
 /// What differs little from others in how it is logged.
 fn rare_request(random: &mut fastrand::Rng, one: &str, two: &str) -> String {
     let number = random.u32(..1000);
@@ -328,8 +362,14 @@ fn every_command_that_writes_is_tried() {
     };
     let mut random = fastrand::Rng::with_seed(0);
     let tried: BTreeSet<String> = (0..20_000)
-        .map(|_| random_request(&mut random).swap_remove(0))
-        .map(|name| String::from_utf8_lossy(&name).to_lowercase())
+        .flat_map(|_| {
+            let request = random_request(&mut random);
+            let text = |word: &[u8]| String::from_utf8_lossy(word).to_lowercase();
+            let name = text(&request[0]);
+            let both = request.get(1).map(|word| format!("{name}|{}", text(word)));
+            [Some(name), both]
+        })
+        .flatten()
         .collect();
     // MIGRATE needs another server; `migrate.rs` kills one that has begun it.
     for name in names.iter().map(text).filter(|name| name != "migrate") {

@@ -270,11 +270,11 @@ fn hashes_of_every_form_are_loaded_from_files() {
     assert_eq!(client.ask("DEBUG RELOAD NOSAVE"), ok());
     let twice = b"\x04\x01t\x02\x017\x01v\xc0\x07\x01w";
     let no_time = b"\x16\x01t\x01\x81\xff\xff\xff\xff\xff\xff\xff\xff\x01f\x01v";
-    let stream = b"\x15\x01t\x00\x00";
+    let module = b"\x07\x01t\x00\x00";
     for (keys, what) in [
         (&twice[..], "the field \"7\" is there twice"),
         (no_time, "the time of a field should be here"),
-        (stream, "a stream, which is not supported"),
+        (module, "modules are not supported"),
     ] {
         fs::write(&path, file_of(&[&plain[..], keys].concat())).expect("the directory is ours");
         assert!(matches!(client.ask("DEBUG RELOAD NOSAVE"), Value::Error(_)));

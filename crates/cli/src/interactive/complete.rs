@@ -257,7 +257,8 @@ mod tests {
 
     #[test]
     fn help_and_preferences_have_words_of_their_own() {
-        assert_eq!(offered("help @str"), "@string ");
+        assert_eq!(offered("help @str"), "@stream,@string");
+        assert_eq!(offered("help @stri"), "@string ");
         assert_eq!(offered("help strl"), "strlen ");
         assert_eq!(offered("HELP CONFIG RES"), "RESETSTAT ");
         assert_eq!(offered(":set no"), "nohints,nopager");

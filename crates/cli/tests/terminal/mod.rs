@@ -117,7 +117,7 @@ fn tab_completes_commands_tokens_and_keys() {
     terminal.wait_for("> GETEX user:1 PERSIST");
     terminal.press(&["Enter"]);
     terminal.wait_for("\"hello\"");
-    terminal.type_text("help @str");
+    terminal.type_text("help @stri");
     terminal.press(&["Tab", "Enter"]);
     terminal.wait_for("SETRANGE key offset value");
 }

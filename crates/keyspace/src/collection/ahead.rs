@@ -67,14 +67,14 @@ impl Search {
 }
 
 impl Collection {
-    /// Asks for up to [`AHEAD_MAX`] items. Others, and those of lists, are left out.
+    /// Asks for up to [`AHEAD_MAX`] items. Others, and those of lists and streams, are left out.
     pub fn ask_for(&self, items: &[Sought<'_>]) {
         let items = &items[..items.len().min(AHEAD_MAX)];
         match self {
             Collection::Hash(tree) => tree.ask_for(items),
             Collection::Set(tree) => tree.ask_for(items),
             Collection::SortedSet(set) => set.ask_for(items),
-            Collection::List(_) => {}
+            Collection::List(_) | Collection::Stream(_) => {}
         }
     }
 }

@@ -3,15 +3,16 @@
 use super::cell::{Cell, DECIMAL_MAX};
 use super::clones::Frozen;
 use super::kind::{Edge, Elements, Fields, LeafKind, LeafPlace, Members, Scores};
-use super::log::edits;
+use super::log::edits::{self, Edit};
 use super::log::leaf::{LeafRecord, WriteLeaf};
 use super::log::ledger::{Descriptor, Logged};
 use super::log::numbered::NumberedEdits;
 use super::node::Base;
 use super::run::{Damage, Fraction, Item, PAIRS, Run};
 use super::sorted::SortedSet;
+use super::stream::{Head, StreamItems};
 use super::tree::{End, LEAF_MAX, Put, Tree, list_leaf_max};
-use super::view::lower;
+use super::view::{LeafRef, lower};
 use crate::entry::Kind;
 use crate::hash::Seed;
 
@@ -29,6 +30,8 @@ pub enum Collection {
     SortedSet(SortedSet),
     /// A list.
     List(Tree<Elements>),
+    /// A stream.
+    Stream(Tree<StreamItems>),
 }
 
 /// A collection at one moment.
@@ -42,6 +45,8 @@ pub enum Moment {
     SortedSet(Frozen<Scores>),
     /// A list.
     List(Frozen<Elements>),
+    /// A stream.
+    Stream(Frozen<StreamItems>),
 }
 
 impl Moment {
@@ -52,6 +57,7 @@ impl Moment {
             Moment::Set(frozen) => frozen.drop_if_light().map(Moment::Set),
             Moment::SortedSet(frozen) => frozen.drop_if_light().map(Moment::SortedSet),
             Moment::List(frozen) => frozen.drop_if_light().map(Moment::List),
+            Moment::Stream(frozen) => frozen.drop_if_light().map(Moment::Stream),
         }
     }
 }
@@ -64,6 +70,7 @@ macro_rules! each {
             $of::Set($inner) => $result,
             $of::SortedSet($inner, ..) => $result,
             $of::List($inner) => $result,
+            $of::Stream($inner) => $result,
         }
     };
 }
@@ -78,7 +85,31 @@ pub(crate) fn place_in_run(kind: Kind, run: Run<'_>, item: &Item<'_>) -> usize {
             let edge = Edge::of(&Scores, item, &mut scratch);
             lower(&Scores, run, &edge, Fraction::HALF)
         }
-        Kind::String | Kind::List | Kind::Hash | Kind::Set | Kind::Stream => run.count(),
+        Kind::Stream => place_in_stream(run, item).0,
+        Kind::String | Kind::List | Kind::Hash | Kind::Set => run.count(),
+    }
+}
+
+/// Where an item is in the run of a small stream, or belongs; whether it is there.
+pub(crate) fn place_in_stream(run: Run<'_>, item: &Item<'_>) -> (usize, bool) {
+    // The first item of all is the head.
+    let kind = Head::of(item).map_or_else(
+        || StreamItems::of_run(run),
+        |head| StreamItems::new(head.base),
+    );
+    let mut scratch = [0; DECIMAL_MAX];
+    let edge = Edge::of(&kind, item, &mut scratch);
+    let place = lower(&kind, run, &edge, Fraction::HALF);
+    let found = run.get(place);
+    let is_it = |found: Item<'_>| found.name == item.name && kind.order(&found) == edge.order;
+    (place, found.is_some_and(is_it))
+}
+
+/// The seed of the tree that a run becomes: that of a stream is in its run.
+pub(crate) fn seed_of(kind: Kind, run: Run<'_>, other: Seed) -> Seed {
+    match kind {
+        Kind::Stream => Seed::new(StreamItems::of_run(run).base()),
+        Kind::String | Kind::List | Kind::Hash | Kind::Set | Kind::SortedSet => other,
     }
 }
 
@@ -166,6 +197,24 @@ impl Held for Elements {
     }
 }
 
+impl Held for StreamItems {
+    const KIND: Kind = Kind::Stream;
+
+    fn tree(collection: &Collection) -> Option<&Tree<StreamItems>> {
+        match collection {
+            Collection::Stream(tree) => Some(tree),
+            _ => None,
+        }
+    }
+
+    fn frozen(moment: &Moment) -> Option<&Frozen<StreamItems>> {
+        match moment {
+            Moment::Stream(frozen) => Some(frozen),
+            _ => None,
+        }
+    }
+}
+
 /// Flags of the runs of small collections of a kind.
 ///
 /// # Panics
@@ -176,7 +225,8 @@ pub fn run_flags(kind: Kind) -> u8 {
         Kind::Set => Members::SMALL_FLAGS,
         Kind::SortedSet => Scores::SMALL_FLAGS,
         Kind::List => Elements::SMALL_FLAGS,
-        kind => unreachable!("a string is no collection, and no key has a {kind:?}"),
+        Kind::Stream => StreamItems::SMALL_FLAGS,
+        Kind::String => unreachable!("a string is no collection"),
     }
 }
 
@@ -199,7 +249,11 @@ impl Collection {
             Kind::Set => Collection::Set(Tree::new(Members { seed }, leaf_max)),
             Kind::SortedSet => Collection::SortedSet(SortedSet::new(seed, leaf_max)),
             Kind::List => Collection::List(Tree::new(Elements, list_leaf_max(leaf_max))),
-            kind => unreachable!("a string is no collection, and no key has a {kind:?}"),
+            Kind::Stream => {
+                let kind = StreamItems::new(seed.random());
+                Collection::Stream(Tree::new(kind, leaf_max))
+            }
+            Kind::String => unreachable!("a string is no collection"),
         }
     }
 
@@ -251,6 +305,7 @@ impl Collection {
             Collection::Set(tree) => Moment::Set(tree.freeze()),
             Collection::SortedSet(set) => Moment::SortedSet(set.freeze()),
             Collection::List(tree) => Moment::List(tree.freeze()),
+            Collection::Stream(tree) => Moment::Stream(tree.freeze()),
         }
     }
 
@@ -297,6 +352,7 @@ impl Collection {
             Collection::Set(tree) => tree.kind.seed.random(),
             Collection::SortedSet(set) => set.seed.random(),
             Collection::List(_) => 0,
+            Collection::Stream(tree) => tree.kind.base(),
         }
     }
 
@@ -310,7 +366,7 @@ impl Collection {
     /// Writes the leaves that rest on no record. Returns false if there is no room for all.
     pub(super) fn write_missing_leaves(&self, write: WriteLeaf<'_>) -> bool {
         let (seed, all) = (self.seed(), (&Edge::default(), None));
-        let is_missing = |at| at == 0;
+        let is_missing = |leaf: &LeafRef<'_>| leaf.base().at == 0;
         each!(Collection, self, tree => {
             tree.write_leaves(seed, all, None, &is_missing, &mut Vec::new(), write)
         })
@@ -342,7 +398,8 @@ impl Collection {
         write: WriteLeaf<'_>,
     ) -> bool {
         let (from, to) = (&record.from, record.to.as_ref());
-        let (known, is_stale) = (Some((at, record)), |base| base <= at);
+        let known = Some((at, record));
+        let is_stale = |leaf: &LeafRef<'_>| leaf.base().at <= at;
         each!(Collection, self, tree => {
             tree.write_leaves(record.seed, (from, to), known, &is_stale, lost, write)
         })
@@ -389,14 +446,14 @@ impl Collection {
 }
 
 impl<K: LeafKind> Tree<K> {
-    /// Writes the leaves in a range whose base `is_stale`. `known`: a record, and its position. A leaf that
+    /// Writes the leaves in a range that are stale. `known`: a record, and its position. A leaf that
     /// is cold is that record, if it is stale.
     fn write_leaves(
         &self,
         seed: u64,
         (from, to): (&Edge<'_>, Option<&Edge<'_>>),
         known: Option<(u64, &LeafRecord<'_>)>,
-        is_stale: &dyn Fn(u64) -> bool,
+        is_stale: &dyn Fn(&LeafRef<'_>) -> bool,
         lost: &mut Vec<Base>,
         write: WriteLeaf<'_>,
     ) -> bool {
@@ -407,7 +464,7 @@ impl<K: LeafKind> Tree<K> {
                 break;
             }
             let base = leaf.base();
-            if !is_stale(base.at) {
+            if !is_stale(&leaf) {
                 continue;
             }
             let run = match known {
@@ -441,7 +498,19 @@ impl<K: LeafKind> Tree<K> {
     ) -> Result<bool, Damage> {
         for edit in edits::read(bytes, K::FLAGS & PAIRS != 0) {
             let edit = edit?;
-            let is_stale = |base| base < at;
+            // A cold leaf is its record: later changes are not of its items.
+            let is_stale = |leaf: &LeafRef<'_>| leaf.base().at < at && !leaf.is_cold();
+            if let Edit::CutIds(range) = edit
+                && K::HAS_SECTIONS
+            {
+                let is_written = range.with_edges(|from, to| {
+                    self.write_leaves(seed, (from, Some(to)), None, &is_stale, lost, write)
+                });
+                if !is_written {
+                    return Ok(false);
+                }
+                continue;
+            }
             if edit.key().is_some() != K::IS_KEYED {
                 return Err(Damage::Kind);
             }
@@ -474,6 +543,7 @@ impl Collection {
             Collection::Set(_) => Kind::Set,
             Collection::SortedSet(_) => Kind::SortedSet,
             Collection::List(_) => Kind::List,
+            Collection::Stream(_) => Kind::Stream,
         }
     }
 }

@@ -3,11 +3,12 @@
 //! It begins as a run and becomes a tree beyond [`SMALL_BYTES`](super::any::SMALL_BYTES), as one of a key
 //! does.
 
-use super::any::{Collection, Held, place_in_run, run_flags};
+use super::any::{Collection, Held, place_in_run, place_in_stream, run_flags, seed_of};
 use super::cell::Cell;
 use super::items::ListRef;
 use super::kind::{Elements, Members};
 use super::run::{BARE, Item, Run, RunMut};
+use super::stream::StreamItems;
 use super::tree::{Gathered, Put};
 use crate::entry::Kind;
 use crate::hash::Seed;
@@ -90,7 +91,13 @@ impl Builder {
             Built::Tree(tree) => return added(tree, item),
         };
         let run = Run::trusted(&buffer[..*len]);
-        if self.kind != Kind::List && run.find(item.name).is_some() {
+        let is_there = match self.kind {
+            Kind::List => false,
+            Kind::Stream => place_in_stream(run, item).1,
+            Kind::Hash | Kind::Set | Kind::SortedSet => run.find(item.name).is_some(),
+            Kind::String => unreachable!("a string is no collection"),
+        };
+        if is_there {
             return Err(DuplicateItem);
         }
         let (place, growth) = (place_in_run(self.kind, run, item), run.growth(item, None));
@@ -103,7 +110,7 @@ impl Builder {
                 self.gathered = Some(gathered);
                 return Ok(());
             }
-            let seed = self.members.seed.clone();
+            let seed = seed_of(self.kind, run, self.members.seed.clone());
             let mut tree = Collection::new(self.kind, seed, self.leaf_max);
             run.iter().try_for_each(|item| added(&mut tree, &item))?;
             added(&mut tree, item)?;
@@ -116,6 +123,35 @@ impl Builder {
         RunMut::new(buffer, *len).insert(place, item);
         *len = new_len;
         Ok(())
+    }
+
+    /// Sets an item of a stream in the place of the one of its name.
+    pub fn replace(&mut self, item: &Item<'_>) {
+        match &mut self.items {
+            Built::Tree(tree) => drop(tree.set(item)),
+            Built::Run(buffer, len) => {
+                let run = Run::trusted(&buffer[..*len]);
+                let (place, is_there) = place_in_stream(run, item);
+                if is_there {
+                    let mut run = RunMut::new(buffer, *len);
+                    run.remove(place);
+                    *len = run.len();
+                }
+                let pushed = self.push(item);
+                debug_assert!(pushed.is_ok(), "it was just removed");
+            }
+        }
+    }
+
+    /// The base of a stream, which is the seed of its order keys.
+    pub(crate) fn base(&self) -> Option<u64> {
+        if self.kind != Kind::Stream {
+            return None;
+        }
+        Some(match &self.items {
+            Built::Run(buffer, len) => StreamItems::of_run(Run::trusted(&buffer[..*len])).base(),
+            Built::Tree(tree) => tree.seed(),
+        })
     }
 
     /// What it is made for.

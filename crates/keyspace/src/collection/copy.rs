@@ -26,6 +26,7 @@ impl Original {
                 Collection::SortedSet(SortedSet::of_tree(Seed::new(self.seed), tree))
             }
             Moment::List(frozen) => Collection::List(Tree::copy_of(frozen.view(), max)),
+            Moment::Stream(frozen) => Collection::Stream(Tree::copy_of(frozen.view(), max)),
         }
     }
 }

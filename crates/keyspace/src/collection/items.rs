@@ -1,11 +1,14 @@
 //! The items of an entry's collection, to be read: of a run inside the entry, or of a tree.
 
+use std::ops::Range;
+
 use super::any::{Held, Moment};
 use super::cell::Cell;
 use super::cursor::{cursor_of, first_of};
 use super::kind::{Edge, Elements, Fields, LeafPlace, Members, Scores};
 use super::node::Base;
 use super::run::{Damage, Item, Items, Run};
+use super::stream::StreamItems;
 use super::thawed::{Thawed, ThawedLeaf};
 use super::view::{LeafRef, Leaves, View, Walk};
 use crate::entry::Kind;
@@ -281,6 +284,8 @@ pub enum AnyItems<'e> {
     SortedSet(ItemsRef<'e, Scores>),
     /// The elements of a list.
     List(ListRef<'e>),
+    /// All items of a stream.
+    Stream(ItemsRef<'e, StreamItems>),
 }
 
 impl<K: Held> ItemsRef<'_, K> {
@@ -360,6 +365,45 @@ impl<K: Held> ItemsRef<'_, K> {
     }
 }
 
+impl<K: Held> ItemsRef<'_, K> {
+    /// Shows the items of some ranks, those that are in the log alone, too. See [`View::try_ranks`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_ranks<E: From<Damage>>(
+        self,
+        ranks: Range<u64>,
+        read: &mut dyn FnMut(u64, Base) -> Result<LargeValue, E>,
+        visit: &mut dyn FnMut(Item<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match self {
+            ItemsRef::Run(run) => {
+                let count = ranks.end.saturating_sub(ranks.start) as usize;
+                let mut items = run.range(ranks.start as usize).take(count);
+                items.try_for_each(visit)
+            }
+            ItemsRef::Tree(tree) => tree.try_ranks(ranks, read, visit),
+        }
+    }
+
+    /// The rank at which each leaf ends, from the leaf of a rank on.
+    pub fn leaf_ends(self, rank: u64) -> Vec<u64> {
+        match self {
+            ItemsRef::Run(run) => vec![run.count() as u64],
+            ItemsRef::Tree(tree) => {
+                let (leaves, index) = tree.leaves_from_rank(rank);
+                let mut end = rank - index as u64;
+                leaves
+                    .map(|leaf| {
+                        end += leaf.count;
+                        end
+                    })
+                    .collect()
+            }
+        }
+    }
+}
+
 impl<'e> AnyItems<'e> {
     /// The items of a small collection: bytes that a keyspace has given out.
     ///
@@ -371,7 +415,8 @@ impl<'e> AnyItems<'e> {
             Kind::Set => AnyItems::Set(ItemsRef::of_run(bytes)),
             Kind::SortedSet => AnyItems::SortedSet(ItemsRef::of_run(bytes)),
             Kind::List => AnyItems::List(ItemsRef::of_run(bytes)),
-            kind => unreachable!("a string is no collection, and no key has a {kind:?}"),
+            Kind::Stream => AnyItems::Stream(ItemsRef::of_run(bytes)),
+            Kind::String => unreachable!("a string is no collection"),
         }
     }
 
@@ -382,6 +427,7 @@ impl<'e> AnyItems<'e> {
             AnyItems::Set(members) => members.len(),
             AnyItems::SortedSet(scores) => scores.len(),
             AnyItems::List(elements) => elements.len(),
+            AnyItems::Stream(items) => items.len(),
         }
     }
 
@@ -397,6 +443,7 @@ impl<'e> AnyItems<'e> {
             AnyItems::Set(members) => members.iter(),
             AnyItems::SortedSet(scores) => scores.iter(),
             AnyItems::List(elements) => elements.iter(),
+            AnyItems::Stream(items) => items.iter(),
         }
     }
 
@@ -414,6 +461,7 @@ impl<'e> AnyItems<'e> {
             AnyItems::Set(members) => members.try_each(read, visit),
             AnyItems::SortedSet(scores) => scores.try_each(read, visit),
             AnyItems::List(elements) => elements.try_each(read, visit),
+            AnyItems::Stream(items) => items.try_each(read, visit),
         }
     }
 }
@@ -469,6 +517,7 @@ impl Moment {
             Moment::Set(_) => AnyItems::Set(self.items()),
             Moment::SortedSet(_) => AnyItems::SortedSet(self.items()),
             Moment::List(_) => AnyItems::List(self.items()),
+            Moment::Stream(_) => AnyItems::Stream(self.items()),
         }
     }
 }

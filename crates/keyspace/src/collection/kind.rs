@@ -9,10 +9,9 @@
 //! | [`Members`] | member | an integer, or the hash (64 bits) + 1 | likewise; in order, if all are integers |
 //! | [`Scores`] | member, score | score, 8 bytes of member | in order |
 //! | [`Elements`] | element | a number: the first is in the run, the others count up from it | in order |
-//! | [`Entries`] | distance, content | the ID: time, sequence number | in order |
+//! | [`StreamItems`](super::stream::StreamItems) | of all that a stream has | section, ID | in order |
 
 use super::cell::{Cell, DECIMAL_MAX};
-use super::entry::StreamEntry;
 use super::run::{DEQUE, Damage, EXPIRING, INTEGERS, Item, NUMBERED, PAIRS, Run, TAGGED};
 use crate::hash::Seed;
 
@@ -26,6 +25,8 @@ pub trait LeafKind: Sized {
     const IS_KEYED: bool = true;
     /// Leaves of integers alone are runs of integers. The order of integers is that of their order keys.
     const HAS_INTEGERS: bool = false;
+    /// Items are in sections ([`LeafKind::is_border`]), and are mostly added at the end of theirs.
+    const HAS_SECTIONS: bool = false;
     /// Flags of the run of a small collection.
     const SMALL_FLAGS: u8 = Self::FLAGS;
 
@@ -48,6 +49,18 @@ pub trait LeafKind: Sized {
     #[inline]
     fn order_at(&self, _run: Run<'_>, _index: usize, item: &Item<'_>) -> u128 {
         self.order(item)
+    }
+
+    /// Whether two items that follow each other are in different sections.
+    #[inline]
+    fn is_border(_before: u128, _after: u128) -> bool {
+        false
+    }
+
+    /// Whether the leaf that begins at an edge stays in memory.
+    #[inline]
+    fn stays(_from: &Edge<'_>) -> bool {
+        false
     }
 
     /// The seed of the order keys; 0 if they need none.
@@ -369,36 +382,6 @@ impl LeafKind for Elements {
             true => Ok(run),
             false => Err(Damage::Order),
         }
-    }
-}
-
-/// Entries of a stream by their IDs, no two of which are equal: edges between them have no names.
-#[derive(Clone, Copy, Debug)]
-pub struct Entries {
-    /// The time (ms) that distances are from: any, for the life of the tree.
-    pub base: u64,
-}
-
-impl LeafKind for Entries {
-    const FLAGS: u8 = PAIRS;
-    const IS_SORTED: bool = true;
-
-    fn seed(&self) -> u64 {
-        self.base
-    }
-
-    #[inline]
-    fn order(&self, item: &Item<'_>) -> u128 {
-        StreamEntry::of(self.base, item).map_or(0, |entry| entry.id.order())
-    }
-
-    #[inline]
-    fn is_before(&self, item: &Item<'_>, edge: &Edge<'_>) -> bool {
-        self.order(item) < edge.order
-    }
-
-    fn is_valid(&self, item: &Item<'_>) -> bool {
-        StreamEntry::of(self.base, item).is_some()
     }
 }
 

@@ -15,13 +15,13 @@ impl Collection {
     }
 
     /// The record of the leaf that covers a name, if it is in the log alone. Elements of a list have no
-    /// names.
+    /// names. Commands do not name items of a stream.
     pub fn cold_record(&self, name: Cell<'_>) -> Option<Base> {
         match self {
             Collection::Hash(tree) => tree.cold_record(name),
             Collection::Set(tree) => tree.cold_record(name),
             Collection::SortedSet(set) => set.cold_record(name),
-            Collection::List(_) => None,
+            Collection::List(_) | Collection::Stream(_) => None,
         }
     }
 

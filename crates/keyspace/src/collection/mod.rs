@@ -18,7 +18,9 @@
 //!    merged.
 //! 3. A leaf record is dropped when no leaf in its range has a base that is **not newer** (with merges
 //!    that are written: when none rests on it); an edit or a cut, when no leaf that covers it has an
-//!    older base. The leaves that stand against it are written before.
+//!    older base. The leaves that stand against it are written before. Cold leaves do not stand against an
+//!    edit: a cold leaf is its record, and edits after that record are not of its items. So an edit that is
+//!    replaced skips them.
 //! 4. **Fences are stable**: a leaf begins where it was split off, not at its first item. Leaves that
 //!    begin at their first item lose edits, whatever the other rules, as their ranges grow without a
 //!    record.
@@ -37,7 +39,6 @@ pub mod clones;
 mod cold_view;
 pub mod copy;
 mod cursor;
-pub mod entry;
 pub mod items;
 pub mod kind;
 mod leaving;
@@ -51,6 +52,7 @@ mod score_table;
 pub mod sorted;
 pub mod sorted_ref;
 pub mod sorted_scan;
+pub mod stream;
 pub mod thawed;
 pub mod tree;
 pub mod view;

@@ -8,6 +8,7 @@ use super::log::tiles::Tiles;
 use super::node::Base;
 use super::run::{Damage, Run};
 use super::sorted::Scored;
+use super::stream::StreamItems;
 use super::tree::list_leaf_max;
 use crate::entry::Kind;
 use crate::hash::Seed;
@@ -23,6 +24,8 @@ pub enum Pieces {
     SortedSet(Tiles<Scores>, Seed),
     /// Of a list.
     List(Tiles<Elements>),
+    /// Of a stream.
+    Stream(Tiles<StreamItems>),
 }
 
 impl Pieces {
@@ -37,7 +40,8 @@ impl Pieces {
                 Pieces::SortedSet(tiles, seed)
             }
             Kind::List => Pieces::List(Tiles::new(Elements, list_leaf_max(leaf_max))),
-            kind => unreachable!("a string is no collection, and no key has a {kind:?}"),
+            Kind::Stream => Pieces::Stream(Tiles::new(StreamItems::new(seed.random()), leaf_max)),
+            Kind::String => unreachable!("a string is no collection"),
         }
     }
 
@@ -48,6 +52,7 @@ impl Pieces {
             Pieces::Set(tiles) => tiles.kind().seed.random(),
             Pieces::SortedSet(_, seed) => seed.random(),
             Pieces::List(_) => 0,
+            Pieces::Stream(tiles) => tiles.kind().base(),
         }
     }
 
@@ -107,6 +112,7 @@ impl Pieces {
             Pieces::Set(_) => Kind::Set,
             Pieces::SortedSet(..) => Kind::SortedSet,
             Pieces::List(_) => Kind::List,
+            Pieces::Stream(_) => Kind::Stream,
         }
     }
 
@@ -133,6 +139,10 @@ impl Pieces {
                 Some(Collection::SortedSet(scores.with(tree)))
             }
             Pieces::List(tiles) => tiles.finish(lost, store, write, None).map(Collection::List),
+            Pieces::Stream(tiles) => {
+                let tree = tiles.finish(lost, store, write, None);
+                tree.map(Collection::Stream)
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The members of a sorted set and their scores, to be read: of a run inside an entry, or of a large one.
 
-use super::any::Collection;
+use super::any::{Collection, Held};
 use super::cell::Cell;
 use super::items::ItemsRef;
 use super::kind::{Edge, Scores};
@@ -127,7 +127,7 @@ impl<'e> SortedRef<'e> {
     }
 }
 
-impl<'e> ItemsRef<'e, Scores> {
+impl<'e, K: Held> ItemsRef<'e, K> {
     /// Shows the items of ranks below `end` and not below `start`, from the last on, as many as are in one
     /// leaf. Returns the end of those that are left.
     #[inline]
@@ -197,7 +197,7 @@ impl<'e> ItemsRef<'e, Scores> {
     }
 }
 
-fn leaf_at(view: View<'_, Scores>, rank: u64) -> (Run<'_>, usize) {
+fn leaf_at<K: Held>(view: View<'_, K>, rank: u64) -> (Run<'_>, usize) {
     let (path, index) = view.seek_rank(rank);
     (view.run_of(path.leaf()), index)
 }

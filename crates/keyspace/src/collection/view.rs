@@ -1,6 +1,7 @@
 //! Reading a tree, or a clone of one.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use super::cell::{Cell, DECIMAL_MAX};
 use super::kind::{Edge, LeafKind};
@@ -285,6 +286,14 @@ impl<'t, K: LeafKind> View<'t, K> {
         before(&path) + inside as u64
     }
 
+    /// How many items are before an edge that is in the leaf that covers another, or where that leaf ends.
+    /// Only that leaf is looked at.
+    pub(crate) fn count_before_in(&self, covered: &Edge<'_>, edge: &Edge<'_>) -> u64 {
+        let path = self.seek(covered);
+        let part = path.part_before(covered);
+        before(&path) + lower(self.kind, path.leaf().run(), edge, part) as u64
+    }
+
     /// How many items are in the leaves before the one that covers an edge. That leaf may be cold.
     pub(super) fn items_before_leaf(&self, edge: &Edge<'_>) -> u64 {
         before(&self.seek(edge))
@@ -398,9 +407,37 @@ impl<'t, K: LeafKind> View<'t, K> {
         read: &mut dyn FnMut(u64, Base) -> Result<LargeValue, E>,
         visit: &mut dyn FnMut(Item<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        for leaf in self.leaves(&Edge::default()) {
+        self.try_ranks(0..self.count, read, visit)
+    }
+
+    /// Shows the items of some ranks. As [`View::try_each`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_ranks<E: From<Damage>>(
+        &self,
+        ranks: Range<u64>,
+        read: &mut dyn FnMut(u64, Base) -> Result<LargeValue, E>,
+        visit: &mut dyn FnMut(Item<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (leaves, mut index) = self.leaves_from_rank(ranks.start);
+        let mut left = ranks.end.saturating_sub(ranks.start);
+        for leaf in leaves {
+            if left == 0 {
+                break;
+            }
+            let mut show = |run: Run<'_>| {
+                let count = (run.count() as u64).saturating_sub(index as u64).min(left);
+                left -= count;
+                let items = run.range(index).take(count as usize);
+                index = 0;
+                for item in items {
+                    visit(item)?;
+                }
+                Ok::<(), E>(())
+            };
             if !leaf.is_cold() {
-                leaf.run().iter().try_for_each(&mut *visit)?;
+                show(leaf.run())?;
                 continue;
             }
             let contents = read(self.instance, leaf.base())?;
@@ -411,7 +448,7 @@ impl<'t, K: LeafKind> View<'t, K> {
             if record.from != leaf.start() || run.count() as u64 != leaf.count {
                 return Err(Damage::Kind.into());
             }
-            run.iter().try_for_each(&mut *visit)?;
+            show(run)?;
         }
         Ok(())
     }

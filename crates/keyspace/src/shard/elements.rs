@@ -177,7 +177,11 @@ impl EntryMut<'_, '_> {
                     self.cut_run(from, to);
                 }
             }
-            Edit::Set(_) | Edit::Take(_) | Edit::Remove(_) | Edit::Reschedule(..) => {}
+            Edit::Set(_)
+            | Edit::Take(_)
+            | Edit::Remove(_)
+            | Edit::Reschedule(..)
+            | Edit::CutIds(..) => {}
         }
     }
 

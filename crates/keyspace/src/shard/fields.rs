@@ -12,7 +12,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::view::{EntryMut, EntryRef};
-use crate::collection::any::{Collection, Held, place_in_run};
+use crate::collection::any::{Collection, Held, place_in_run, place_in_stream, seed_of};
 use crate::collection::cell::Cell;
 use crate::collection::items::{AnyItems, HashRef, ItemsRef, SetRef};
 use crate::collection::kind::{Fields, LeafKind, Members, Scores};
@@ -96,7 +96,8 @@ impl<'a> EntryRef<'a> {
             Kind::Set => Some(AnyItems::Set(self.items())),
             Kind::SortedSet => Some(AnyItems::SortedSet(self.items())),
             Kind::List => Some(AnyItems::List(self.items())),
-            Kind::String | Kind::Stream => None,
+            Kind::Stream => Some(AnyItems::Stream(self.items())),
+            Kind::String => None,
         }
     }
 
@@ -185,7 +186,14 @@ impl EntryMut<'_, '_> {
         let run = run_of(entry);
         let expires = run.flags() & EXPIRING != 0 || item.expiry.is_some();
         let before = run.earliest();
-        let (len, found) = (run.bytes().len(), run.find(item.name));
+        let (len, kind) = (run.bytes().len(), entry.kind());
+        let found = match kind {
+            Kind::Stream => {
+                let (place, is_there) = place_in_stream(run, item);
+                is_there.then_some(place)
+            }
+            _ => run.find(item.name),
+        };
         let growth = run.growth(item, found)?;
         let new_len = len.saturating_add_signed(growth);
         // One that does not grow stays a run, though the limit may be another by now: an item that is set
@@ -193,7 +201,7 @@ impl EntryMut<'_, '_> {
         if new_len > most.max(len) {
             return None;
         }
-        let (form, kind) = (entry.form(), entry.kind());
+        let form = entry.form();
         let is_ordered = kind == Kind::SortedSet;
         let value = self.resize_value(new_len.max(len), form);
         let mut run = RunMut::new(value, len);
@@ -396,6 +404,7 @@ impl EntryMut<'_, '_> {
         self.guard.preserve(entry);
         // A seed of its own: the order of items in one collection tells nothing about the order in another.
         let seed = Seed::new(self.guard.shared.seed.hash(entry.key()));
+        let seed = seed_of(entry.kind(), run_of(entry), seed);
         let mut tree = Collection::new(entry.kind(), seed, self.guard.shared.leaf_max());
         run_of(entry).iter().for_each(|item| {
             tree.set(&item);

@@ -68,14 +68,17 @@ impl EntryMut<'_, '_> {
     /// The value is no small collection.
     pub fn amend_run(&mut self, bytes: &[u8]) -> Result<(), Damage> {
         let has_values = run_flags(self.kind()) & PAIRS != 0;
-        let is_list = self.kind() == Kind::List;
+        let kind = self.kind();
         let mut numbers = NumberedEdits::default();
         for edit in edits::read(bytes, has_values) {
             let edit = edit?;
-            if edit.key().is_none() != is_list {
-                return Err(Damage::Kind);
-            }
             match edit {
+                Edit::CutIds(range) if kind == Kind::Stream => {
+                    self.cut_ids(&range);
+                }
+                _ if edit.key().is_none() != (kind == Kind::List) => return Err(Damage::Kind),
+                Edit::CutIds(..) => return Err(Damage::Kind),
+                Edit::Take(item) if kind == Kind::Stream => drop(self.take_stream_item(&item)),
                 Edit::Put(..) | Edit::Cut(..) | Edit::Insert(..) => {
                     self.amend_elements(edit, &mut numbers, RUN_MAX);
                 }

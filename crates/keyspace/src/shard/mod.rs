@@ -35,6 +35,7 @@ mod offloading;
 mod packing;
 mod scheduling;
 mod snapshot;
+mod streams;
 #[cfg(test)]
 mod verify;
 mod view;
@@ -47,5 +48,6 @@ pub use elements::{EMPTY_LIST, LIST};
 pub use fields::{EMPTY_HASH, EMPTY_SET, EMPTY_SORTED_SET, HASH, SET, SORTED_SET};
 pub use guard::Guard;
 pub use leaves::Offloading;
+pub use streams::{EMPTY_STREAM, STREAM};
 pub use view::{Detached, EntryMut, EntryRef};
 pub use writing::{Expiry, New};

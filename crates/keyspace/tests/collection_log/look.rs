@@ -7,7 +7,7 @@ use keyspace::collection::cell::Cell;
 use keyspace::collection::kind::LeafKind;
 use keyspace::collection::tree::Tree;
 
-use super::{Model, elements};
+use super::{Model, elements, streams};
 
 pub(super) fn contents(tree: &Collection) -> Model {
     match tree {
@@ -15,6 +15,7 @@ pub(super) fn contents(tree: &Collection) -> Model {
         Collection::Set(tree) => items(tree),
         Collection::SortedSet(set) => items(set),
         Collection::List(tree) => elements::elements(tree),
+        Collection::Stream(tree) => streams::items(tree),
     }
 }
 
@@ -24,6 +25,7 @@ pub(super) fn verify(tree: &Collection) {
         Collection::Set(tree) => tree.verify(),
         Collection::SortedSet(set) => set.verify(),
         Collection::List(tree) => tree.verify(),
+        Collection::Stream(tree) => tree.verify(),
     }
 }
 
@@ -47,6 +49,7 @@ pub(super) fn shares(tree: &Collection) -> HashMap<u64, u64> {
         Collection::Set(tree) => tree.view().leaves(&Default::default()),
         Collection::SortedSet(set) => set.view().leaves(&Default::default()),
         Collection::List(tree) => tree.view().leaves(&Default::default()),
+        Collection::Stream(tree) => tree.view().leaves(&Default::default()),
     };
     let mut shares = HashMap::new();
     for leaf in leaves {

@@ -133,6 +133,8 @@ impl Tag {
     pub const SET: u8 = 3;
     /// The kind of a sorted set, in one of three forms.
     pub const SORTED_SET: u8 = 4;
+    /// The kind of a stream, in form 0.
+    pub const STREAM: u8 = 5;
 
     /// Of a value that is no tree.
     #[inline]
@@ -152,6 +154,7 @@ impl Tag {
             Tag::LIST => matches!(self.form, 0 | 2),
             Tag::HASH => self.form < 4,
             Tag::SET | Tag::SORTED_SET => self.form < 3,
+            Tag::STREAM => self.form == 0,
             _ => false,
         }
     }
@@ -189,7 +192,7 @@ impl Tag {
     const fn is_collection(self) -> bool {
         matches!(
             self.kind,
-            Tag::LIST | Tag::HASH | Tag::SET | Tag::SORTED_SET
+            Tag::LIST | Tag::HASH | Tag::SET | Tag::SORTED_SET | Tag::STREAM
         )
     }
 }

@@ -323,8 +323,10 @@ fn a_value_is_of_a_kind_and_in_a_form_that_are_known() {
         let is_hash = tag.kind == Tag::HASH;
         let is_set = matches!(tag.kind, Tag::SET | Tag::SORTED_SET) && tag.form < 3;
         let is_list = tag.kind == Tag::LIST && matches!(tag.form, 0 | 2);
-        let is_collection = matches!(tag.kind, Tag::LIST | Tag::HASH | Tag::SET | Tag::SORTED_SET);
-        let are_elements = is_hash || is_set || is_list;
+        let is_stream = tag.kind == Tag::STREAM;
+        let is_collection =
+            is_hash || is_stream || matches!(tag.kind, Tag::LIST | Tag::SET | Tag::SORTED_SET);
+        let are_elements = is_hash || is_set || is_list || is_stream && tag.form == 0;
         assert_eq!(tag.is_known(), is_string || are_elements);
         let with = |mut draft: Draft<'static>| {
             draft.tag = tag;

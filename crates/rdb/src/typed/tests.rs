@@ -52,6 +52,7 @@ fn line_of(element: Element<'_>) -> String {
             let until = expiry_ms.map_or(String::new(), |at| format!(" until {at}"));
             format!("{}: {}{until}", field.escape_ascii(), value.escape_ascii())
         }
+        Element::Stream(part) => format!("{part:?}"),
     }
 }
 
@@ -106,6 +107,7 @@ fn written(count: usize, options: Options) -> Vec<u8> {
                         value: other,
                         expiry_ms: None,
                     },
+                    Collection::Stream => unreachable!("there are none"),
                 })?;
             }
             writer.end()?;
@@ -409,10 +411,11 @@ fn times_of_fields_are_checked() {
 
 #[test]
 fn what_is_not_read_is_refused_or_passed_over_as_ever() {
-    let stream = b"\x00\x00\x00\x00\x00".to_vec();
-    let bytes = file(&[(15, &stream)]);
+    // The number of a module, and the end of its value.
+    let value = [&b"\x81"[..], &[0; 8], b"\x00"].concat();
+    let bytes = file(&[(7, &value)]);
     let error = read(&bytes[..]).expect_err("nobody reads it").to_string();
-    assert!(error.contains("the value is a stream"), "{error}");
+    assert!(error.contains("data of the module 'AAAAAAAAA'"), "{error}");
     let mut reader = TypedReader::new(&bytes[..], true).expect("it is a file");
     reader.pass_unsupported();
     assert!(matches!(

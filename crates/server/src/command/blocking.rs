@@ -23,8 +23,12 @@ pub(crate) struct Taker {
     pub(crate) kind: Kind,
     /// Whether leaves are cold of what is asked for.
     pub(crate) lacks: fn(&mut Shards<'_>, Key<'_>, &Asks, &Settings) -> bool,
+    /// Whether a value of this kind has the items that are asked for, or something that ends the wait.
+    pub(crate) has: fn(&mut Shards<'_>, Key<'_>, &Asks) -> bool,
     /// Does what is asked for.
     pub(crate) give: Give,
+    /// The end of a wait when the key has no value of this kind any more; without one it goes on.
+    pub(crate) gone: fn(&Asks) -> Option<Failure>,
     /// The records of the leaves that are needed of a large value for what is asked for, and that are in the
     /// log alone.
     pub(crate) leaves: fn(&Collection, &Asks, &Settings) -> Vec<Base>,
@@ -129,7 +133,11 @@ pub(super) fn take_for(
     let mut shards = loop {
         let mut shards = store.lock_keys_in(db, [key, to].into_iter());
         if kind_of(&mut shards, key) != Some(taker.kind) {
-            return Taken::Nothing;
+            return match (taker.gone)(&wait.asks) {
+                None => Taken::Nothing,
+                Some(_) if !wait.claim() => Taken::Late,
+                Some(failure) => Taken::Failed(failure),
+            };
         }
         let needed = |tree: &Collection| (taker.leaves)(tree, &wait.asks, &server.settings);
         if ![key, to]
@@ -152,6 +160,9 @@ pub(super) fn take_for(
             return Taken::Nothing;
         }
     };
+    if !(taker.has)(&mut shards, key, &wait.asks) {
+        return Taken::Nothing;
+    }
     if !wait.claim() {
         return Taken::Late;
     }

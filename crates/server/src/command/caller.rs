@@ -3,8 +3,9 @@
 
 use keyspace::Turn;
 
-use super::{Command, Context, Extras, Session, Spares, table};
+use super::{Command, Context, Extras, Session, Spares, park, table};
 use crate::metrics::WorkerStats;
+use crate::observe::waits::ready;
 use crate::persistence::journal::Journal;
 use crate::pubsub::Listeners;
 use crate::request::{Output, Reply};
@@ -56,6 +57,22 @@ impl Caller {
             extras: Extras::default(),
             served: Served::default(),
             now: sys::clock::realtime_ms(),
+        }
+    }
+
+    /// Serves connections that wait for keys which have changed outside of commands. No shard is locked.
+    #[inline]
+    pub(crate) fn serve_waits(&mut self) {
+        if ready::any() {
+            let store = Store::new(
+                self.server,
+                &mut self.turn,
+                self.stats,
+                self.journal.as_ref(),
+                &mut self.served,
+                self.now,
+            );
+            park::serve(&store, self.server);
         }
     }
 

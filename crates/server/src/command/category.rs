@@ -28,6 +28,7 @@ pub(crate) const DANGEROUS: u32 = 1 << 16;
 pub(crate) const CONNECTION: u32 = 1 << 17;
 pub(crate) const TRANSACTION: u32 = 1 << 18;
 pub(crate) const SCRIPTING: u32 = 1 << 19;
+pub(crate) const STREAM: u32 = 1 << 20;
 
 /// Bits and their names, in the order of COMMAND INFO.
 pub(crate) const NAMES: &[(u32, &str)] = &[
@@ -42,6 +43,7 @@ pub(crate) const NAMES: &[(u32, &str)] = &[
     (BITMAP, "@bitmap"),
     (HYPERLOGLOG, "@hyperloglog"),
     (GEO, "@geo"),
+    (STREAM, "@stream"),
     (PUBSUB, "@pubsub"),
     (ADMIN, "@admin"),
     (FAST, "@fast"),
@@ -96,6 +98,7 @@ fn of_group(spec: &Spec) -> u32 {
         Group::Set => SET,
         Group::SortedSet => SORTEDSET,
         Group::Geo => GEO,
+        Group::Stream => STREAM,
         Group::Connection => CONNECTION,
         Group::Transactions => TRANSACTION,
         Group::Scripting => SCRIPTING,

@@ -23,7 +23,7 @@ impl Errand {
             context.fail(self.command, &failure, before);
         }
         if ready::any() {
-            park::serve(&context);
+            park::serve(&context.store, server);
         }
         context.tell_own_changes();
         tracking::set_current(0);

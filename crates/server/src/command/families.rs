@@ -3,7 +3,7 @@
 use super::table::Table;
 use super::{
     bitmap, config, connection, geo, hash, hyperloglog, key, list, pubsub, script, server, set,
-    sort, sorted_set, string, transaction,
+    sort, sorted_set, stream, string, transaction,
 };
 
 /// Gives the table of commands its rows; a second call changes nothing. The start calls it before anything
@@ -21,6 +21,8 @@ pub(crate) fn install() {
         sorted_set::WAITS,
         geo::COMMANDS,
         list::COMMANDS,
+        stream::COMMANDS,
+        stream::GROUPS,
         key::COMMANDS,
         sort::COMMANDS,
         connection::COMMANDS,

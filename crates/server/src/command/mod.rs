@@ -41,6 +41,7 @@ pub(crate) mod set;
 pub(crate) mod sort;
 pub(crate) mod sorted_set;
 pub(crate) mod spec;
+pub(crate) mod stream;
 pub(crate) mod string;
 pub(crate) mod table;
 pub(crate) mod track;
@@ -60,6 +61,8 @@ use park::Parked;
 pub(crate) use crate::request::{Args, Failure, failure};
 
 use std::cell::Cell;
+
+use keyspace::collection::stream::Content;
 
 use crate::pubsub::Listeners;
 use crate::request::{Output, Reply};
@@ -132,6 +135,8 @@ pub(crate) struct Extras {
     pub(crate) is_outside: bool,
     /// The running command is one of a script.
     pub(crate) in_script: bool,
+    /// Memory for the names and the content of an entry of a stream.
+    pub(crate) entry: (Content, Content),
     /// Values pinned for the running command.
     pub(crate) pins: Vec<(usize, u64)>,
 }

@@ -32,7 +32,7 @@ use crate::observe::waits::{Asks, Key, KeyWait, ready};
 use crate::request::{Args, Failure};
 use crate::server::Server;
 use crate::shared::Outcome;
-use crate::store::Shards;
+use crate::store::{Shards, Store};
 
 /// Bytes of a wait in the queue of a key, without the key.
 const WAITED_BYTES: usize = 512;
@@ -195,16 +195,10 @@ pub(crate) enum Taken {
     Late,
 }
 
-/// Takes from a key of a database for a waiting connection. Under the shard's lock it checks the value,
-/// claims the wait, then takes.
-fn take(context: &Context<'_>, (db, key): (usize, keyspace::Key<'_>), wait: &KeyWait) -> Taken {
-    blocking::take_for(&context.store, context.server, (db, key), wait)
-}
-
-/// Serves the queues of the keys that a command, or a transaction, has written. No shard is locked.
+/// Serves the queues of the keys that a command, or a transaction, has written, or that have expired. No
+/// shard is locked.
 #[cold]
-pub(crate) fn serve(context: &Context<'_>) {
-    let server = context.server;
+pub(crate) fn serve(store: &Store<'_>, server: &'static Server) {
     while ready::any() {
         for (db, key) in ready::take() {
             let hash = server.keyspace.hash(&key);
@@ -212,7 +206,7 @@ pub(crate) fn serve(context: &Context<'_>) {
             let place = keyspace::Key { bytes: &key, hash };
             let mut last = 0;
             while let Some(wait) = server.observers.waiters.behind(shard, db, place, last) {
-                match take(context, (db, place), &wait) {
+                match blocking::take_for(store, server, (db, place), &wait) {
                     Taken::Reply(bytes) => {
                         server.go_on(&wait.client, wait.number, Outcome::Reply(bytes));
                     }
@@ -221,7 +215,12 @@ pub(crate) fn serve(context: &Context<'_>) {
                     }
                     Taken::Late => {}
                     // A later wait may want another kind.
-                    Taken::Nothing if context.store.contains_in(db, place) => last = wait.number,
+                    Taken::Nothing
+                        if store.contains_in(db, place)
+                            || server.observers.waiters.hear_removal(shard, place) =>
+                    {
+                        last = wait.number;
+                    }
                     Taken::Nothing => break,
                 }
             }

@@ -56,6 +56,7 @@ impl Command {
                 | Group::Set
                 | Group::SortedSet
                 | Group::Geo
+                | Group::Stream
                 | Group::Generic
         );
         let routing = Routing::of(spec, &full_name);

@@ -149,6 +149,7 @@ impl Spec {
             // Those that need all items, such as ZUNION, take sets, too.
             Group::SortedSet if matches!(self.items, ItemsNeeded::All) => Collections::Sets,
             Group::SortedSet | Group::Geo => Collections::Of(Kind::SortedSet),
+            Group::Stream => Collections::Of(Kind::Stream),
             _ => Collections::All,
         }
     }
@@ -271,6 +272,7 @@ pub(crate) enum Group {
     Set,
     SortedSet,
     Geo,
+    Stream,
     Connection,
     PubSub,
     Server,

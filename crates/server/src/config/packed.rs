@@ -58,6 +58,13 @@ fn limit(settings: &Settings, setting: Setting) -> usize {
 }
 
 impl Packed {
+    /// Those of values that have one encoding only.
+    pub(crate) const NONE: Packed = Packed {
+        entries: usize::MAX,
+        value: usize::MAX,
+        integers: usize::MAX,
+    };
+
     /// Those of hashes: `listpack`, or beyond `hashtable`.
     #[inline]
     pub(crate) fn hash(settings: &Settings) -> Packed {
@@ -166,7 +173,8 @@ impl Packed {
         is_numeric: bool,
     ) -> Form {
         let packed = match kind {
-            Kind::String | Kind::List | Kind::Stream => return Form::Part,
+            Kind::Stream => return Form::Whole,
+            Kind::String | Kind::List => return Form::Part,
             Kind::Set => Packed::set(settings),
             Kind::SortedSet => Packed::sorted_set(settings),
             Kind::Hash => Packed::hash(settings),

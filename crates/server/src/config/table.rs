@@ -44,6 +44,8 @@ pub(crate) enum Setting {
     HashMaxListpackValue,
     HllSparseMaxBytes,
     ListMaxListpackSize,
+    StreamNodeMaxEntries,
+    StreamNodeMaxBytes,
     SetMaxIntsetEntries,
     SetMaxListpackEntries,
     SetMaxListpackValue,

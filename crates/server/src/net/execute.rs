@@ -221,7 +221,7 @@ impl<'w> Window<'w> {
                 }
             }
             if ready::any() && !matches!(next, Next::Fetch | Next::Retry) {
-                park::serve(context);
+                park::serve(&context.store, context.server);
                 context.tell_own_changes();
             }
             if next != Next::Done {
@@ -261,7 +261,7 @@ impl Stop {
     /// The request of this number has run and taken long: the next one runs in the next turn.
     fn given_way(number: usize, request: &Request, context: &mut Context<'_>) -> Stop {
         if ready::any() {
-            park::serve(context);
+            park::serve(&context.store, context.server);
             context.tell_own_changes();
         }
         Stop::at(number, request, Next::Done)

@@ -31,6 +31,11 @@ macro_rules! events {
     };
 }
 
+impl Event {
+    /// Nothing that is published.
+    pub(crate) const NONE: Event = Event { class: 0, name: "" };
+}
+
 events! {
     DEL: GENERIC "del";
     EXPIRE: GENERIC "expire";
@@ -84,6 +89,15 @@ events! {
     ZDIFFSTORE: SORTED_SET "zdiffstore";
     GEOSEARCHSTORE: SORTED_SET "geosearchstore";
     GEORADIUSSTORE: SORTED_SET "georadiusstore";
+    XADD: STREAM "xadd";
+    XDEL: STREAM "xdel";
+    XTRIM: STREAM "xtrim";
+    XSETID: STREAM "xsetid";
+    XGROUP_CREATE: STREAM "xgroup-create";
+    XGROUP_SETID: STREAM "xgroup-setid";
+    XGROUP_DESTROY: STREAM "xgroup-destroy";
+    XGROUP_CREATECONSUMER: STREAM "xgroup-createconsumer";
+    XGROUP_DELCONSUMER: STREAM "xgroup-delconsumer";
     NEW: NEW "new";
     MISSED: MISSED "keymiss";
     EXPIRED: EXPIRED "expired";

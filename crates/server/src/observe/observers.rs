@@ -84,7 +84,9 @@ impl Observers {
             let hash = alone.keyspace.hash(&key);
             let mut guard = alone.keyspace.lock(alone.turn, db, hash, alone.now);
             guard.observe(reason::AWAITED);
-            if guard.contains(keyspace::Key { bytes: &key, hash }) {
+            let place = keyspace::Key { bytes: &key, hash };
+            let shard = alone.keyspace.shard_of(hash);
+            if guard.contains(place) || self.waiters.hear_removal(shard, place) {
                 ready::note(db, &key);
             }
         }

@@ -15,6 +15,7 @@ use keyspace::collection::cell::Cell;
 use keyspace::collection::kind::{Elements, Fields, Members, Scores};
 use keyspace::collection::log::numbered::NumberedEdits;
 use keyspace::collection::run::Item;
+use keyspace::collection::stream::StreamItems;
 use keyspace::collection::tree::Put;
 use keyspace::{
     ChangeKind, EMPTY_HASH, EMPTY_SET, EMPTY_SORTED_SET, Form, HASH, ItemsRef, Key, New,
@@ -36,12 +37,16 @@ pub(crate) type Hash<'g, 'a> = Items<'g, 'a, Fields>;
 pub(crate) type Set<'g, 'a> = Items<'g, 'a, Members>;
 /// An entry of a locked shard that is a list.
 pub(crate) type List<'g, 'a> = Items<'g, 'a, Elements>;
+/// An entry of a locked shard that is a stream.
+pub(crate) type Stream<'g, 'a> = Items<'g, 'a, StreamItems>;
 /// One change of a hash.
 pub(crate) type HashEdit<'g, 'a> = ItemsEdit<'g, 'a, Fields>;
 /// One change of a set.
 pub(crate) type SetEdit<'g, 'a> = ItemsEdit<'g, 'a, Members>;
 /// One change of a list.
 pub(crate) type ListEdit<'g, 'a> = ItemsEdit<'g, 'a, Elements>;
+/// One change of a stream.
+pub(crate) type StreamEdit<'g, 'a> = ItemsEdit<'g, 'a, StreamItems>;
 
 /// A kind of collections that keys have.
 pub(crate) trait Kept: Held {

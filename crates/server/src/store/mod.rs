@@ -17,6 +17,7 @@ mod offloading;
 mod room;
 mod shard;
 mod sorted;
+mod streams;
 mod taking;
 mod text;
 
@@ -38,7 +39,7 @@ use crate::values::cold::Served;
 
 use batch::Reached;
 pub(crate) use batch::{Pair, Shards};
-pub(crate) use items::{HashEdit, Items, Kept, List, ListEdit, Set, SetEdit};
+pub(crate) use items::{HashEdit, Items, Kept, List, ListEdit, Set, SetEdit, Stream, StreamEdit};
 pub(crate) use moment::HeldMoment;
 pub(crate) use room::make_room;
 pub(crate) use shard::{Entry, LastUse, Shard, Still};

@@ -11,7 +11,9 @@ use keyspace::{Kind, ListRef, SortedRef};
 fn beside_item(kind: Kind) -> usize {
     match kind {
         Kind::SortedSet => 48,
-        Kind::String | Kind::Hash | Kind::Set | Kind::List | Kind::Stream => 10,
+        // IDs are written out, and so are the names of fields.
+        Kind::Stream => 100,
+        Kind::String | Kind::Hash | Kind::Set | Kind::List => 10,
     }
 }
 
@@ -24,12 +26,17 @@ pub(crate) enum Taking {
     Scored(End, u64),
     /// So many members of a set by chance.
     Drawn(u64),
+    /// So many entries of a stream, which stay.
+    Entries(u64),
 }
 
 impl Taking {
     pub(crate) fn count(self) -> u64 {
         match self {
-            Taking::Elements(_, count) | Taking::Scored(_, count) | Taking::Drawn(count) => count,
+            Taking::Elements(_, count)
+            | Taking::Scored(_, count)
+            | Taking::Drawn(count)
+            | Taking::Entries(count) => count,
         }
     }
 
@@ -39,6 +46,7 @@ impl Taking {
             Taking::Elements(..) => Kind::List,
             Taking::Scored(..) => Kind::SortedSet,
             Taking::Drawn(_) => Kind::Set,
+            Taking::Entries(_) => Kind::Stream,
         }
     }
 
@@ -56,7 +64,7 @@ impl Taking {
             _ if count == len => None,
             Taking::Elements(end, _) => bytes_of_elements(tree, ranks_at(end, count, len)),
             Taking::Scored(end, _) => bytes_of_members(tree, ranks_at(end, count, len)),
-            Taking::Drawn(_) => None,
+            Taking::Drawn(_) | Taking::Entries(_) => None,
         };
         bytes.unwrap_or_else(|| share(tree, count)) + beside
     }

@@ -1,10 +1,7 @@
 //! Why something of Redis 8.2 or Valkey 9.1 is not here.
 
 /// Groups of commands that Ferrite does not have.
-pub(super) const ABSENT_FAMILIES: &[(&str, &str)] = &[
-    ("stream", "there are no streams yet"),
-    ("module", "there are no modules"),
-];
+pub(super) const ABSENT_FAMILIES: &[(&str, &str)] = &[("module", "there are no modules")];
 
 /// Lacks, each with `*` at its end for all that begin so, and their reason.
 pub(super) const REASONS: &[(&[&str], &str)] = &[
@@ -34,6 +31,10 @@ pub(super) const REASONS: &[(&[&str], &str)] = &[
             "DEBUG INTERNAL_SECRET",
         ],
         "nodes of a cluster do not talk to each other: the file of cluster-map says all (docs/cluster.md)",
+    ),
+    (
+        &["command xackdel", "command xdelex", "argument x*"],
+        "streams are those of Redis 7.0 so far",
     ),
     (
         &["command commandlog", "flag exec skip_commandlog"],

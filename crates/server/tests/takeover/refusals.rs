@@ -26,15 +26,15 @@ fn what_cannot_be_taken_over_is_named() {
     for (before, line, behind, reason) in [
         (
             "",
-            "XDEL visits 1-0",
+            "XDELEX visits IDS 1 1-0",
             "",
-            format!("XDEL, key \"visits\": {unknown}"),
+            format!("XDELEX, key \"visits\": {unknown}"),
         ),
         (
             "MULTI\nSET b 1",
-            "XADD h * f v",
+            "XACKDEL h g IDS 1 1-0",
             "EXEC",
-            format!("XADD, key \"h\": {unknown}"),
+            format!("XACKDEL, key \"h\": {unknown}"),
         ),
         (
             "",
@@ -104,32 +104,44 @@ fn what_is_no_command_is_named() {
     }
 }
 
+/// A file in which a place has other bytes of the same length.
+fn changed(file: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let at = file.windows(from.len()).position(|bytes| bytes == from);
+    let at = at.expect("the file has them");
+    [&file[..at], to, &file[at + from.len()..]].concat()
+}
+
 #[test]
 fn other_types_in_the_base_are_named() {
-    for preamble in ["yes", "no"] {
+    for (preamble, name, from, to, reason) in [
+        (
+            "yes",
+            "appendonly.aof.2.base.rdb",
+            &b"\x00\x06events"[..],
+            &b"\x07\x06events"[..],
+            ", key \"events\": the file holds data of the module",
+        ),
+        (
+            "no",
+            "appendonly.aof.2.base.aof",
+            b"SET\r\n$6\r\nevents",
+            b"XYZ\r\n$6\r\nevents",
+            ", command XYZ, key \"events\": this server",
+        ),
+    ] {
         let data = Data::new();
         let mut server = data.redis(&["--aof-use-rdb-preamble", preamble]);
-        ask_all(&mut server.client(), "SET a 1\nXADD events 1-1 f v");
+        ask_all(&mut server.client(), "SET a 1\nSET events v");
         rewrite(&mut server.client());
         end(&mut server, Signal::KILL);
+        let path = data.path(&format!("{REDIS}/{name}"));
+        let file = fs::read(&path).expect("it was rewritten");
+        fs::write(&path, changed(&file, from, to)).expect("the directory is ours");
         let said = data.refusal(&[]);
-        let (name, what) = match preamble {
-            "yes" => (
-                "appendonly.aof.2.base.rdb",
-                ", key \"events\": the value is a stream",
-            ),
-            _ => (
-                "appendonly.aof.2.base.aof",
-                ", command XADD, key \"events\": this server",
-            ),
-        };
         let line = format!("./appendonlydir/{name} cannot be taken over: at byte ");
-        assert!(said.contains(&line) && said.contains(what), "{said}");
+        assert!(said.contains(&line) && said.contains(reason), "{said}");
         // When it is gone, the next start takes the directory over.
-        let mut server = data.redis(&[]);
-        server.client().ask("DEL events");
-        rewrite(&mut server.client());
-        end(&mut server, Signal::KILL);
+        fs::write(&path, &file).expect("the directory is ours");
         data.assert_taken_over(&[]);
     }
 }

@@ -23,6 +23,7 @@ const WAITING: &[&str] = &[
     "bzpopmin",
     "bzpopmax",
     "bzmpop",
+    "xread",
 ];
 
 /// What a step does.

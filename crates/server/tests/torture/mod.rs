@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `commands` | the table of commands: shapes of their requests, and what they do to the model |
-//! | `values`, `model` | what a key holds; what a connection has, and what replies have to be |
+//! | `values`, `streams`, `model` | what a key holds; what a connection has, and what replies have to be |
 //! | `script` | what a run does, as lines of text |
 //! | `plan` | a script from a seed |
 //! | `run`, `disturb`, `lives`, `operate` | a script against a server: requests; cut connections; starts and ends; maintenance, trouble, copies |
@@ -39,6 +39,7 @@ mod run;
 mod script;
 mod shrink;
 mod slots;
+mod streams;
 mod values;
 mod verdict;
 mod wire;

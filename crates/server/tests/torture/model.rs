@@ -4,11 +4,14 @@
 //! so each has a model of its own. What commands of all keys (FLUSHALL, ...) do to the keys of another
 //! connection is [`Model::apply_global`].
 
+use std::sync::Arc;
+
 use crate::support::Value;
 use crate::torture::commands::scans::{self, Page, Scans};
 use crate::torture::commands::{Effect, IN_PLACE, Row, payload, row};
 use crate::torture::script::{Arg, Request};
 use crate::torture::slots::Slots;
+use crate::torture::streams::{self, Stream};
 use crate::torture::values::{
     Data, Entry, Fields, Key, Keys, Members, Span, fields_of, halves_of, members_of, scored_of,
 };
@@ -40,6 +43,10 @@ pub(crate) enum Expect {
     Score(i64),
     /// These members behind their scores, in this order.
     Scored(Vec<(i64, Vec<u8>)>),
+    /// The facts of this that XINFO STREAM FULL says.
+    Stream(Arc<Stream>),
+    /// Names and their values: a map, or in turn, or as pairs.
+    Pairs(Vec<(Expect, Expect)>),
     /// What DUMP gives of a value.
     Payload(Data),
     /// A page of a scan.
@@ -86,12 +93,43 @@ impl Expect {
                 payload::decode(bytes).as_ref() == Some(data)
             }
             (Expect::Page(page), _) => page.admits(reply),
+            (Expect::Stream(stream), _) => {
+                streams::decode(reply).is_ok_and(|found| found == **stream)
+            }
+            (Expect::Pairs(pairs), _) => admits_pairs(pairs, reply),
             (Expect::Score(halves), _) => halves_of(reply) == Some(*halves),
             (Expect::Scored(pairs), _) => scored_of(reply).as_ref() == Some(pairs),
             (Expect::Members(members), _) => members_of(reply).as_ref() == Some(members),
             (Expect::Fields(fields), _) => fields_of(reply).as_ref() == Some(fields),
             _ => false,
         }
+    }
+}
+
+/// Whether a reply is these pairs.
+fn admits_pairs(pairs: &[(Expect, Expect)], reply: &Value) -> bool {
+    let admits = |(name, value): &(Expect, Expect), [found, its]: [&Value; 2]| {
+        name.admits(found) && value.admits(its)
+    };
+    match reply {
+        Value::Map(replies) => {
+            let mut both = pairs.iter().zip(replies);
+            pairs.len() == replies.len()
+                && both.all(|(pair, (name, its))| admits(pair, [name, its]))
+        }
+        Value::Array(replies) if replies.len() == 2 * pairs.len() => {
+            let mut both = pairs.iter().zip(replies.chunks(2));
+            both.all(|(pair, words)| admits(pair, [&words[0], &words[1]]))
+        }
+        Value::Array(replies) => {
+            let mut both = pairs.iter().zip(replies);
+            pairs.len() == replies.len()
+                && both.all(|(pair, reply)| match reply {
+                    Value::Array(words) if words.len() == 2 => admits(pair, [&words[0], &words[1]]),
+                    _ => false,
+                })
+        }
+        _ => false,
     }
 }
 
@@ -133,7 +171,9 @@ impl Call<'_> {
     pub(crate) fn string(&self, name: &[u8]) -> Option<&[u8]> {
         match &self.get(name)?.data {
             Data::String(bytes) => Some(bytes),
-            Data::Hash(_) | Data::Set(_) | Data::SortedSet(_) | Data::List(_) => None,
+            Data::Hash(_) | Data::Set(_) | Data::SortedSet(_) | Data::List(_) | Data::Stream(_) => {
+                None
+            }
         }
     }
 
@@ -175,7 +215,7 @@ impl Call<'_> {
         let Data::String(bytes) = &mut data else {
             panic!("{} is no string", key.1.escape_ascii());
         };
-        let bytes = std::sync::Arc::make_mut(bytes);
+        let bytes = Arc::make_mut(bytes);
         let result = change(bytes);
         if was_there || !bytes.is_empty() {
             self.put(key, data, expiry);

@@ -1,5 +1,6 @@
 //! The plan: a script from a seed, one life of the server after the other.
 
+mod streams;
 mod words;
 
 use crate::torture::commands::{COMMANDS, Effect, LASTING, Row};
@@ -21,8 +22,12 @@ const PLACES: u32 = 2;
 /// And of lists.
 const LISTS: u32 = 4;
 const HYPERLOGLOGS: u32 = 3;
+const STREAMS: u32 = 3;
 const NEVER_THERE: u32 = 2;
 const POPULATED: u32 = 2;
+/// The first time of the IDs of entries, and how many entries are added before the next one.
+const FIRST_TIME: u64 = 5;
+const ENTRIES_OF_TIME: u64 = 1000;
 /// Words of shapes that are for servers whose memory is scarce.
 const SCARCE: [&str; 3] = ["{vast}", "{mwide}", "{ewide}"];
 /// Keys that no other request names.
@@ -66,6 +71,8 @@ pub(crate) struct Plan {
     crash: Option<Crash>,
     /// Nothing makes all connections wait for each other.
     in_storm: bool,
+    /// Entries of streams that were added.
+    entries: u64,
 }
 
 impl Plan {
@@ -84,6 +91,7 @@ impl Plan {
             is_scarce: false,
             crash: None,
             in_storm: false,
+            entries: 0,
         }
     }
 
@@ -127,6 +135,7 @@ impl Plan {
                 25 if self.chance(4) && !self.has_trouble => at += self.layers(),
                 26..30 if self.is_cluster => self.map(),
                 30..34 if !self.has_trouble => self.killed_script(),
+                34..38 => at += self.grow(),
                 _ => {
                     let lane = self.lane();
                     let request = self.request(lane);

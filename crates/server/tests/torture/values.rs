@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::support::Value;
+use crate::torture::streams::{self, Stream};
 
 /// A moment that lies between two times, in Unix milliseconds: what happened there was sent after one and
 /// answered before the other.
@@ -41,6 +42,7 @@ pub(crate) enum Data {
     Set(Arc<Members>),
     SortedSet(Arc<Scores>),
     List(Arc<Elements>),
+    Stream(Arc<Stream>),
 }
 
 /// Fields and their values.
@@ -157,6 +159,10 @@ impl Data {
                 let (count, sum) = (elements.len(), sum(&bytes));
                 format!("list of {count} elements (crc {sum:08x})")
             }
+            Data::Stream(stream) => {
+                let sum = sum(format!("{stream:?}").as_bytes());
+                format!("{} (crc {sum:08x})", stream.summary())
+            }
         }
     }
 
@@ -168,6 +174,7 @@ impl Data {
             Data::Set(_) => "set",
             Data::SortedSet(_) => "zset",
             Data::List(_) => "list",
+            Data::Stream(_) => "stream",
         }
     }
 }
@@ -234,6 +241,15 @@ pub(crate) const KINDS: &[Kind] = &[
             let elements: Option<Elements> = elements.collect();
             let elements = elements.filter(|elements| !elements.is_empty())?;
             Some(Data::List(Arc::new(elements)))
+        },
+    },
+    Kind {
+        name: "stream",
+        read: &["XINFO", "STREAM", "KEY", "FULL", "COUNT", "0"],
+        decode: |reply| {
+            let stream = streams::decode(&reply);
+            let stream = stream.inspect_err(|problem| println!("a stream is wrong: {problem}"));
+            Some(Data::Stream(Arc::new(stream.ok()?)))
         },
     },
 ];

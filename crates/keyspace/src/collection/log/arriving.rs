@@ -155,6 +155,11 @@ impl Arriving {
         }
     }
 
+    /// Sets an item of a stream in the place of the one of its name, which came before.
+    pub fn replace(&mut self, item: &Item<'_>) {
+        self.edits.set(item);
+    }
+
     fn settle(&mut self, store: &mut dyn TileStore) -> Result<(), Damage> {
         let mut settled = Ok(());
         let bytes = self.edits.bytes();

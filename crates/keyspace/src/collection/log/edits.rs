@@ -10,12 +10,16 @@
 //!                           7: an element has the number before that of the last of 5, 6 or 7: it follows
 //!                           8: elements are removed: the first number, and the one behind the last, follow
 //!                           9: an element comes before that of a number, of a small list: both follow
+//!                           10: items of a section are removed: its number (4 B), the first ID
+//!                               and the last follow
 //! ```
 //!
-//! Codes 5 to 9 are of lists. Cells are those of runs (see `cell`). Changes are applied in their order.
+//! Codes 5 to 9 are of lists, and 10 is of streams. An ID is its time and its sequence number (8 B each).
+//! Cells are those of runs (see `cell`). Changes are applied in their order.
 
 use crate::collection::cell::{self, Cell};
 use crate::collection::run::{Damage, EXPIRY_LEN, Item};
+use crate::collection::stream::{Id, IdRange, Section};
 
 const SET: u8 = 1;
 const REMOVE: u8 = 2;
@@ -26,6 +30,7 @@ const NEXT: u8 = 6;
 const PREVIOUS: u8 = 7;
 const CUT: u8 = 8;
 const INSERT: u8 = 9;
+const CUT_IDS: u8 = 10;
 const NUMBER: usize = 8;
 
 /// Changes of items, in the form of a record.
@@ -99,6 +104,21 @@ impl Edits {
         self.bytes.extend_from_slice(&to.to_le_bytes());
     }
 
+    /// There are no items of a range of IDs any more.
+    pub fn cut_ids(&mut self, range: &IdRange) {
+        let IdRange {
+            section,
+            from,
+            last,
+        } = range;
+        self.bytes.push(CUT_IDS);
+        self.bytes
+            .extend_from_slice(&section.number().to_le_bytes());
+        for number in [from.ms, from.seq, last.ms, last.seq] {
+            self.bytes.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+
     /// In a small list, this element comes before that of a number.
     pub fn insert(&mut self, number: u64, element: Cell<'_>) {
         self.bytes.push(INSERT);
@@ -123,6 +143,7 @@ impl Edits {
             Edit::Put(number, element) => self.put(number, element),
             Edit::Cut(from, to) => self.cut(from, to),
             Edit::Insert(number, element) => self.insert(number, element),
+            Edit::CutIds(range) => self.cut_ids(&range),
         }
     }
 
@@ -163,15 +184,17 @@ pub enum Edit<'a> {
     Cut(u64, u64),
     /// In a small list, an element comes before that of a number.
     Insert(u64, Cell<'a>),
+    /// The items of a range of IDs are removed.
+    CutIds(IdRange),
 }
 
 impl<'a> Edit<'a> {
-    /// What has the name of the item, to look it up; `None` if it is about elements.
+    /// An item with the name, to look it up; `None` if the edit is about elements, or a range.
     pub fn key(&self) -> Option<Item<'a>> {
         match *self {
             Edit::Set(item) | Edit::Take(item) => Some(item),
             Edit::Remove(name) | Edit::Reschedule(name, _) => Some(Item::single(name)),
-            Edit::Put(..) | Edit::Cut(..) | Edit::Insert(..) => None,
+            Edit::Put(..) | Edit::Cut(..) | Edit::Insert(..) | Edit::CutIds(..) => None,
         }
     }
 
@@ -182,7 +205,11 @@ impl<'a> Edit<'a> {
                 Some((number, number.saturating_add(1)))
             }
             Edit::Cut(from, to) => Some((from, to)),
-            Edit::Set(_) | Edit::Take(_) | Edit::Remove(_) | Edit::Reschedule(..) => None,
+            Edit::Set(_)
+            | Edit::Take(_)
+            | Edit::Remove(_)
+            | Edit::Reschedule(..)
+            | Edit::CutIds(..) => None,
         }
     }
 }
@@ -268,6 +295,12 @@ impl<'a> Read<'a> {
         Some(change.and_then(|change| change.key().ok_or(Damage::Kind)))
     }
 
+    /// Whether the next change removes the entries of a range.
+    #[inline]
+    pub(super) fn is_at_cut(&self) -> bool {
+        self.bytes.get(self.at) == Some(&CUT_IDS)
+    }
+
     fn cell(&mut self, is_name: bool) -> Result<Cell<'a>, Damage> {
         let (cell, end) = Cell::check(self.bytes, self.at, is_name).map_err(|_| Damage::Item)?;
         self.at = end;
@@ -329,8 +362,31 @@ impl<'a> Read<'a> {
                 let number = self.number()?;
                 Ok(Edit::Insert(number, self.cell(true)?))
             }
+            CUT_IDS => self.cut_ids(),
             _ => Err(Damage::Flags),
         }
+    }
+
+    fn cut_ids(&mut self) -> Result<Edit<'a>, Damage> {
+        let number = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk);
+        let number = u32::from_le_bytes(*number.ok_or(Damage::Length)?);
+        self.at += size_of::<u32>();
+        let section = Section::of_number(number).ok_or(Damage::Kind)?;
+        let (from, last) = (self.id()?, self.id()?);
+        let range = IdRange {
+            section,
+            from,
+            last,
+        };
+        match from <= last {
+            true => Ok(Edit::CutIds(range)),
+            false => Err(Damage::Order),
+        }
+    }
+
+    fn id(&mut self) -> Result<Id, Damage> {
+        let (ms, seq) = (self.number()?, self.number()?);
+        Ok(Id { ms, seq })
     }
 
     fn number(&mut self) -> Result<u64, Damage> {
@@ -402,7 +458,7 @@ mod tests {
             assert_eq!(read.len() > whole, !ends.contains(&cut), "cut at {cut}");
             assert!(read[whole..].iter().all(Result::is_err));
         }
-        let unknown: Vec<_> = read(&[10, 0], true).collect();
+        let unknown: Vec<_> = read(&[11, 0], true).collect();
         assert_eq!(unknown, [Err(Damage::Flags)]);
         edits.clear(16);
         assert!(edits.is_empty() && edits.bytes.capacity() <= 16);

@@ -189,7 +189,7 @@ impl<K: LeafKind + Clone> Tile<K> {
         match &self.items {
             TileItems::Leaf(leaf) => {
                 let run = leaf.run();
-                let may_leave = !run.is_empty() && run.flags() & EXPIRING == 0;
+                let may_leave = !run.is_empty() && !K::stays(from) && run.flags() & EXPIRING == 0;
                 if self.is_whole && may_leave && is_worth_it(leaf.bytes(), from) {
                     self.items = TileItems::Cold(run.count() as u32);
                 }
@@ -267,7 +267,7 @@ fn finish_spilled<K: LeafKind + Clone>(
         ends.lost.push(base);
     }
     match written {
-        Some(fresh) if is_worth_it(run.bytes().len(), &start) => {
+        Some(fresh) if is_worth_it(run.bytes().len(), &start) && !K::stays(&start) => {
             row.cold(&start, run.count() as u64, fresh);
         }
         _ => row.push(&Leaf {

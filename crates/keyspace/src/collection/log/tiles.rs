@@ -20,6 +20,7 @@ use crate::collection::log::tile::{Ending, See, Tile, TileEnd, TileItems, TilePl
 use crate::collection::log::waiting::{Changes, WAITING_MAX, Waiting};
 use crate::collection::node::Base;
 use crate::collection::run::{Damage, Item, PAIRS};
+use crate::collection::stream::IdRange;
 use crate::collection::tree::{LeafRow, LooseLeaf, Tree};
 
 /// A tile with at most so many times as many items as changes is made anew.
@@ -63,7 +64,7 @@ fn apply<K: LeafKind>(items: &mut Tree<K>, change: &Edit<'_>) {
         Edit::Remove(name) => drop(items.remove_name(name)),
         Edit::Take(item) => drop(items.remove_item(&item)),
         Edit::Reschedule(name, expiry) => drop(items.reschedule(name, expiry)),
-        Edit::Put(..) | Edit::Cut(..) | Edit::Insert(..) => {}
+        Edit::Put(..) | Edit::Cut(..) | Edit::Insert(..) | Edit::CutIds(..) => {}
     }
 }
 
@@ -273,12 +274,16 @@ impl<K: LeafKind + Clone> Tiles<K> {
         for (number, len) in lens.enumerate() {
             let record = from..from + len;
             from = record.end;
-            let edited = match K::IS_KEYED && from <= WAITING_MAX {
-                true => waiting.add(&self.whole.kind, record),
-                false => {
+            let waits = match K::IS_KEYED && from <= WAITING_MAX {
+                true => waiting.add(&self.whole.kind, record.clone()),
+                false => Ok(false),
+            };
+            let edited = match waits {
+                Ok(false) => {
                     self.settle(&mut waiting, store);
                     self.edit_singly(&bytes[record], store)
                 }
+                other => other.map(drop),
             };
             if let Err(problem) = edited {
                 damage(number, problem);
@@ -301,9 +306,10 @@ impl<K: LeafKind + Clone> Tiles<K> {
     ) -> Result<(), Damage> {
         for edit in edits::read(bytes, K::FLAGS & PAIRS != 0) {
             let edit = edit?;
-            match edit.key().filter(|_| K::IS_KEYED) {
-                Some(key) => self.edit_item(&key, &edit, store),
-                None => self.edit_elements(edit, store)?,
+            match (edit.key().filter(|_| K::IS_KEYED), edit) {
+                (Some(key), _) => self.edit_item(&key, &edit, store),
+                (None, Edit::CutIds(range)) => self.cut_ids(&range, store)?,
+                (None, _) => self.edit_elements(edit, store)?,
             }
         }
         Ok(())
@@ -356,6 +362,23 @@ impl<K: LeafKind + Clone> Tiles<K> {
             rest = others;
         }
         waiting.clear();
+    }
+
+    /// Removes the items of a range of IDs from the tiles that have them.
+    fn cut_ids(&mut self, range: &IdRange, store: &mut dyn TileStore) -> Result<(), Damage> {
+        if !K::HAS_SECTIONS {
+            return Err(Damage::Kind);
+        }
+        range.with_edges(|from, to| {
+            let (start, end) = (TilePlace::of(from), TilePlace::of(to));
+            let first = self.reaching(&start);
+            for (_, tile) in self.tiles.range_mut(first..end) {
+                if !tile.end.is_before(from) {
+                    tile.changed(&self.whole, store).cut(from, Some(to));
+                }
+            }
+        });
+        Ok(())
     }
 
     /// Applies an edit of elements to the tiles that have them.

@@ -106,7 +106,8 @@ impl<'a> Waiting<'a> {
         self.marks.clear();
     }
 
-    /// Adds the changes of a record, which ends before [`WAITING_MAX`].
+    /// Adds the changes of a record, which ends before [`WAITING_MAX`]. Returns false, and adds none, if one
+    /// of them is about a range.
     ///
     /// # Errors
     /// The record makes no sense. The changes before the damage are added.
@@ -114,11 +115,18 @@ impl<'a> Waiting<'a> {
         &mut self,
         kind: &K,
         record: Range<usize>,
-    ) -> Result<(), Damage> {
-        let base = record.start;
+    ) -> Result<bool, Damage> {
+        let (base, before) = (record.start, self.marks.len());
         let mut changes = edits::read(&self.bytes[record], K::FLAGS & PAIRS != 0);
         let mut from = base;
-        while let Some(item) = changes.next_key() {
+        loop {
+            if K::HAS_SECTIONS && changes.is_at_cut() {
+                self.marks.truncate(before);
+                return Ok(false);
+            }
+            let Some(item) = changes.next_key() else {
+                return Ok(true);
+            };
             let item = item?;
             let to = base + changes.position();
             let half = (kind.order(&item) >> 64) as u64;
@@ -126,7 +134,6 @@ impl<'a> Waiting<'a> {
             self.marks.push(Placed(mark.0 | Placed::CHANGE));
             from = to;
         }
-        Ok(())
     }
 
     /// All changes, in order.

@@ -95,7 +95,10 @@ impl<K: LeafKind> Tree<K> {
             && let Some(leaf) = leaves.next()
         {
             *looks -= 1;
-            if !leaf.is_cold() && !leaf.node().take_used() && self.may_leave(leaf.node()) {
+            if !leaf.is_cold()
+                && !leaf.node().take_used()
+                && self.may_leave(&leaf.start(), leaf.node())
+            {
                 found = Some(Leaving::of(&leaf));
             }
         }
@@ -120,7 +123,8 @@ impl<K: LeafKind> Tree<K> {
     /// All leaves that may leave memory, however lately they were used.
     pub fn all_leaving(&self) -> Vec<Leaving> {
         let leaves = self.view().leaves(&Edge::default());
-        let warm = leaves.filter(|leaf| !leaf.is_cold() && self.may_leave(leaf.node()));
+        let warm =
+            leaves.filter(|leaf| !leaf.is_cold() && self.may_leave(&leaf.start(), leaf.node()));
         warm.map(|leaf| Leaving::of(&leaf)).collect()
     }
 
@@ -136,11 +140,15 @@ impl<K: LeafKind> Tree<K> {
     }
 
     /// Whether a leaf in memory may be cold once its record is all that it is.
-    fn may_leave(&self, leaf: Node) -> bool {
+    fn may_leave(&self, from: &Edge<'_>, leaf: Node) -> bool {
         // What is left of it takes less than half.
         let is_worth_it = leaf.bytes() > 2 * Node::cold_bytes(leaf.fence());
         let run = leaf.run();
-        is_worth_it && !run.is_empty() && !self.is_shared(leaf) && run.flags() & EXPIRING == 0
+        is_worth_it
+            && !K::stays(from)
+            && !run.is_empty()
+            && !self.is_shared(leaf)
+            && run.flags() & EXPIRING == 0
     }
 
     /// Lets the items of a leaf leave memory, which begins at this place and rests on a record that is all
@@ -149,7 +157,7 @@ impl<K: LeafKind> Tree<K> {
         let mut path = self.view().seek(&place.edge());
         let leaf = path.leaf();
         let is_it = leaf.base() == record && leaf.is_whole() && record.at != 0;
-        if leaf.is_cold() || !is_it || !self.may_leave(leaf) {
+        if leaf.is_cold() || !is_it || !self.may_leave(&place.edge(), leaf) {
             return false;
         }
         self.own_inner(&mut path);

@@ -38,6 +38,8 @@ pub(super) struct Cutter<'p> {
     leaf_max: usize,
     /// Leaves of integers alone are shorter.
     has_integers: bool,
+    /// See [`LeafKind::is_border`].
+    is_border: fn(u128, u128) -> bool,
     pieces: &'p [Piece<'p>],
     /// Bytes of all pieces before one.
     sums: Vec<usize>,
@@ -57,6 +59,7 @@ impl<'p> Cutter<'p> {
             flags: K::FLAGS,
             leaf_max,
             has_integers: K::HAS_INTEGERS,
+            is_border: K::is_border,
             pieces,
             sums,
             out: Vec::new(),
@@ -99,8 +102,15 @@ impl<'p> Cutter<'p> {
         PARTS_LEAST + mixed as usize % (PARTS - 2 * PARTS_LEAST + 1)
     }
 
-    /// The place nearest to that share of the bytes; where order keys differ, if they do.
+    /// Where a section ends; else the place nearest to that share of the bytes, where order keys differ, if
+    /// they do.
     fn place(&self, pieces: &Range<usize>) -> usize {
+        let order = |at: usize| self.pieces[at].order;
+        if (self.is_border)(order(pieces.start), order(pieces.end - 1)) {
+            let mut places = pieces.start + 1..pieces.end;
+            let border = places.find(|&at| (self.is_border)(order(at - 1), order(at)));
+            return border.expect("the first and the last are in different sections");
+        }
         let (from, to) = (self.sums[pieces.start], self.sums[pieces.end]);
         let wanted = from + (to - from) * self.left_parts(pieces) / PARTS;
         let at = self.sums[pieces.clone()].partition_point(|&sum| sum < wanted) + pieces.start;

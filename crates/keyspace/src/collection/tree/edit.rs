@@ -81,7 +81,9 @@ impl<K: LeafKind> Tree<K> {
             let pieces = self.pieces(run, index, is_replaced, packed);
             let cut = match is_replaced || !K::IS_SORTED {
                 true => Cut::Middle,
-                false if index == run.count() && path.is_outermost(true) => Cut::Last,
+                false if index == run.count() && (K::HAS_SECTIONS || path.is_outermost(true)) => {
+                    Cut::Last
+                }
                 false if index == 0 && path.is_outermost(false) => Cut::First,
                 false => Cut::Middle,
             };

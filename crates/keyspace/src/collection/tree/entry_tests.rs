@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::base::{LEAF_MAX, Tree};
 use super::edit::Put;
 use crate::collection::clones::Frozen;
-use crate::collection::entry::{EntryBuffer, Id, StreamEntry};
-use crate::collection::kind::{Edge, Entries, LeafKind};
+use crate::collection::kind::{Edge, LeafKind};
+use crate::collection::stream::kind::IdName;
+use crate::collection::stream::{EntryBuffer, Id, Section, StreamEntry, StreamItems};
 use crate::collection::view::View;
 
 /// Changes of a test.
@@ -15,8 +16,8 @@ const NOW: u64 = 1_700_000_000_000;
 
 type Model = BTreeMap<Id, Vec<u8>>;
 
-fn entries(view: View<'_, Entries>) -> Model {
-    let base = view.kind.base;
+fn entries(view: View<'_, StreamItems>) -> Model {
+    let base = view.kind.base();
     let entries = view.iter().map(|item| StreamEntry::of(base, &item));
     let entries = entries.map(|entry| entry.expect("all are entries"));
     entries
@@ -24,7 +25,7 @@ fn entries(view: View<'_, Entries>) -> Model {
         .collect()
 }
 
-fn compare(tree: &Tree<Entries>, model: &Model) {
+fn compare(tree: &Tree<StreamItems>, model: &Model) {
     tree.verify();
     assert_eq!(entries(tree.view()), *model);
     assert_eq!(tree.count(), model.len() as u64);
@@ -58,11 +59,11 @@ fn random_id(random: &mut fastrand::Rng, last: Id) -> Id {
 
 #[test]
 fn entries_are_like_a_map() {
-    for (leaf_max, base) in [(64, NOW), (LEAF_MAX, NOW), (LEAF_MAX, 0), (200, u64::MAX)] {
+    for (leaf_max, base) in [(64, NOW), (LEAF_MAX, NOW), (LEAF_MAX, 0), (200, 1 << 47)] {
         let mut random = fastrand::Rng::with_seed(leaf_max as u64 ^ base);
-        let mut tree = Tree::new(Entries { base }, leaf_max);
+        let mut tree = Tree::new(StreamItems::new(base), leaf_max);
         let mut model = Model::new();
-        let mut clones: Vec<(Frozen<Entries>, Model)> = Vec::new();
+        let mut clones: Vec<(Frozen<StreamItems>, Model)> = Vec::new();
         let mut buffer = EntryBuffer::default();
         let mut last = Id::default();
         for step in 0..STEPS {
@@ -77,7 +78,8 @@ fn entries_are_like_a_map() {
             let found = tree.view().find(&item);
             let found = found.map(|item| StreamEntry::of(base, &item).expect("an entry").content);
             assert_eq!(found, model.get(&id).map(Vec::as_slice));
-            let edge = Edge::before(id.order());
+            let mut name = IdName::default();
+            let edge = Section::ENTRIES.edge(id, &mut name);
             let before = model.range(..id).count() as u64;
             if step % 16 == 0 {
                 assert_eq!(tree.view().count_before(&edge), before);
@@ -88,8 +90,10 @@ fn entries_are_like_a_map() {
                 assert_eq!(put == Put::Added, was.is_none());
                 last = id;
             } else if random.u8(..3) == 0 {
-                let to = Id::of_order(id.order().saturating_add(random.u128(..1 << 70)));
-                let gone = tree.cut(&edge, Some(&Edge::before(to.order())));
+                let to = Id::of_bits(id.bits().saturating_add(random.u128(..1 << 70)));
+                let mut end = IdName::default();
+                let end = Section::ENTRIES.edge(to, &mut end);
+                let gone = tree.cut(&edge, Some(&end));
                 let keys: Vec<Id> = model.range(id..to).map(|(&id, _)| id).collect();
                 assert_eq!(gone, keys.len() as u64);
                 keys.iter().for_each(|id| drop(model.remove(id)));
@@ -122,7 +126,7 @@ fn a_stream_is_small() {
     const CONTENT: &[u8] = b"25 bytes of fields, value";
     let mut buffer = EntryBuffer::default();
     for (count, ms, most) in [(100, 3, 10.0), (100_000, 864, 9.0)] {
-        let mut tree = Tree::new(Entries { base: NOW }, LEAF_MAX);
+        let mut tree = Tree::new(StreamItems::new(NOW), LEAF_MAX);
         for at in 0..count {
             let id = Id {
                 ms: NOW + at * ms,

@@ -131,7 +131,8 @@ impl<K: LeafKind> Tree<K> {
             .height
             .checked_sub(1)
             .map_or(0, |above| usize::from(path.taken[above]));
-        self.replace_children(path, path.height, at..at + 1, &children, cut == Cut::Last);
+        let at_end = cut == Cut::Last && path.is_outermost(true);
+        self.replace_children(path, path.height, at..at + 1, &children, at_end);
         self.give_up(old);
         for deadline in deadlines {
             self.change_deadline(None, Some(deadline));

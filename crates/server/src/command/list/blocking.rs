@@ -21,7 +21,9 @@ use crate::store::Shards;
 pub(super) static TAKER: Taker = Taker {
     kind: Kind::List,
     lacks,
+    has: |_, _, _| true,
     give,
+    gone: |_| None,
     leaves: leaves_of_asks,
 };
 

@@ -5,7 +5,7 @@ use keyspace::collection::Base;
 use keyspace::collection::ahead::Goes;
 use keyspace::collection::any::Collection;
 use keyspace::collection::cell::Cell;
-use keyspace::{Key, Kind, ListRef};
+use keyspace::{Key, Kind, ListRef, StreamRef};
 use resp::number::parse_f64;
 
 use crate::command::cursor;
@@ -55,6 +55,8 @@ pub(crate) enum ItemsNeeded {
     },
     /// The same of a list, with the limits within which Redis packs it.
     Elements(LeavesOfList),
+    /// The same of a stream.
+    Entries(LeavesOfStream),
 }
 
 impl ItemsNeeded {
@@ -87,6 +89,20 @@ pub(crate) type LeavesOf = fn(&Args<'_>, &Collection, bool) -> Vec<Base>;
 
 /// The records of the leaves of a list that a command needs.
 pub(crate) type LeavesOfList = fn(&Args<'_>, ListRef<'_>, bool, Packed) -> Vec<Base>;
+
+/// The records of the leaves of a stream that a command needs.
+pub(crate) type LeavesOfStream = fn(StreamRef<'_>, &AskedLeaves<'_>) -> Vec<Base>;
+
+/// A question for the leaves of a stream that a request needs.
+#[derive(Clone, Copy)]
+pub(crate) struct AskedLeaves<'a> {
+    pub(crate) args: &'a Args<'a>,
+    /// The key of the stream.
+    pub(crate) key: &'a [u8],
+    /// The command can read leaves itself as it comes to them.
+    pub(crate) walks: bool,
+    pub(crate) settings: &'a Settings,
+}
 
 /// Whether a command that looks at leaves one after the other reads those that are cold from the log, and
 /// leaves them cold.
@@ -135,13 +151,21 @@ pub(super) struct Needs<'a> {
     /// Of collections of other kinds it needs nothing.
     pub(super) of: Collections,
     pub(super) args: &'a Args<'a>,
+    /// The key of the value.
+    pub(super) key: &'a [u8],
     pub(super) settings: &'a Settings,
     pub(super) in_transaction: bool,
     pub(super) walks: Walks,
     pub(super) seed: u64,
 }
 
-impl Needs<'_> {
+impl<'a> Needs<'a> {
+    /// The same of the value of a key.
+    pub(super) fn of_key(self, key: Key<'a>) -> Needs<'a> {
+        let key = key.bytes;
+        Needs { key, ..self }
+    }
+
     fn walks(self, tree: &Collection) -> bool {
         match self.walks {
             Walks::No => false,
@@ -191,6 +215,19 @@ impl Needs<'_> {
                 let packed = Packed::list(self.settings);
                 each_once(records(args, elements, self.walks(tree), packed))
             }),
+            ItemsNeeded::Entries(records) => {
+                StreamRef::in_tree(tree).map_or(Vec::new(), |stream| {
+                    each_once(records(
+                        stream,
+                        &AskedLeaves {
+                            args,
+                            key: self.key,
+                            walks: self.walks(tree),
+                            settings: self.settings,
+                        },
+                    ))
+                })
+            }
             ItemsNeeded::Scan => match cursor::of_scan(args) {
                 Some((cursor, count)) => tree.cold_records_of_scan(cursor, count),
                 None => Vec::new(),
@@ -223,7 +260,8 @@ impl Needs<'_> {
             ItemsNeeded::Drawn(_)
             | ItemsNeeded::By(_)
             | ItemsNeeded::Scored { .. }
-            | ItemsNeeded::Elements(_) => {
+            | ItemsNeeded::Elements(_)
+            | ItemsNeeded::Entries(_) => {
                 let records = self.up_to(usize::MAX, tree).into_iter();
                 return records.map(|base| base.share as usize).sum();
             }

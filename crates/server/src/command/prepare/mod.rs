@@ -167,7 +167,7 @@ impl Context<'_> {
                 return;
             };
             if let Some(tree) = entry.tree() {
-                let needs = self.needs_of(command, args, false);
+                let needs = self.needs_of(command, args, false).of_key(key);
                 bytes = bytes.saturating_add(needs.bytes_of_all(tree));
                 return;
             }
@@ -223,8 +223,8 @@ impl Context<'_> {
                     self.extras.wanted.retain(of_others);
                     self.store.lock_in(db, key).pin();
                     self.extras.pins.push((db, key.hash));
-                    let which =
-                        |tree: &Collection| self.needs_of(command, args, false).records(tree);
+                    let needs = self.needs_of(command, args, false).of_key(key);
+                    let which = |tree: &Collection| needs.records(tree);
                     self.store.bring_leaves_back(db, key, which)
                 }
             };
@@ -265,6 +265,7 @@ impl Context<'_> {
             }
             let leaves = self
                 .needs_of(command, args, false)
+                .of_key(key)
                 .wanted((db, key), &entry);
             if !leaves.is_empty() {
                 self.extras.wanted.extend(leaves);
@@ -432,7 +433,7 @@ impl Context<'_> {
                 return;
             }
             let Some(cold) = store.cold_in(store.db, key) else {
-                let needs = self.needs_of(command, args, true);
+                let needs = self.needs_of(command, args, true).of_key(key);
                 let bytes = store.with_cold_tree(store.db, key, |tree| needs.bytes_of_all(tree));
                 done = match bytes {
                     None => Ok(()),
@@ -476,7 +477,7 @@ impl Search<'_, '_> {
                 return;
             };
             if let Some(tree) = entry.tree() {
-                let needs = needs_of_queued(command, args, self.seed, &server.settings);
+                let needs = needs_of_queued(command, args, self.seed, &server.settings).of_key(key);
                 let leaves = needs.wanted((db, key), &entry);
                 let bytes = leaves.iter().map(needed).sum::<usize>();
                 if bytes <= self.left && tree.cold_bytes() <= self.left as u64 {
@@ -509,6 +510,7 @@ fn needs_of_queued<'a>(
         items: command.spec.items,
         of: command.spec.collections(),
         args,
+        key: b"",
         settings,
         in_transaction: true,
         walks: Walks::No,

@@ -137,8 +137,7 @@ fn object(context: &mut Context<'_>, args: &Args<'_>, with_length: bool) -> Hand
             let run = persistence.bytes_now(view)?;
             serialized_len_of(AnyItems::of_run(kind, &run), persistence)?
         }
-        Kind::Stream => return Err(failure::WRONG_TYPE),
-        Kind::Hash | Kind::Set | Kind::SortedSet | Kind::List => serialized_len_of(
+        Kind::Hash | Kind::Set | Kind::SortedSet | Kind::List | Kind::Stream => serialized_len_of(
             view.all_items()
                 .expect("a value that is no string is a collection"),
             persistence,

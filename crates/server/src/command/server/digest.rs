@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! value:   mix(type), then of a string mix(value), of a hash for each field add(mix(field), mix(value)), of
-//!          a set for each member add(member), of a sorted set for each add(mix(member), mix(score));
+//!          a set for each member add(member), of a sorted set for each add(mix(member), mix(score)), of a
+//!          stream for each entry mix(ID), and mix(field), mix(value) of each field;
 //!          add("!!expire!!") if it expires
 //! keys:    for each database in order that has keys: mix(number), for each key: add(mix(key), value)
 //! ```
@@ -13,13 +14,15 @@
 
 use std::fmt;
 
+use keyspace::collection::Base;
 use keyspace::collection::cell::DECIMAL_MAX;
 use keyspace::collection::sorted::score_of;
-use keyspace::{AnyItems, Database, EntryRef, Kind};
+use keyspace::collection::stream::{EntryFields, StreamEntry, StreamItems};
+use keyspace::{AnyItems, Database, EntryRef, ItemsRef, Kind, LargeValue, StreamRef};
 use resp::number::{DOUBLE_TEXT_LEN, format_f64};
 use sha1_smol::Sha1;
 
-use crate::command::{Failure, failure};
+use crate::command::Failure;
 use crate::persistence::Persistence;
 
 /// The types in digests.
@@ -28,6 +31,7 @@ const LIST: u32 = 1;
 const SET: u32 = 2;
 const SORTED_SET: u32 = 3;
 const HASH: u32 = 4;
+const STREAM: u32 = 6;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,20 +84,19 @@ impl Digest {
                 self.mix(&STRING.to_be_bytes());
                 self.mix(&persistence.bytes_now(entry)?);
             }
-            Kind::Hash | Kind::Set | Kind::SortedSet | Kind::List => match entry.cold() {
-                None => {
-                    let items = entry
-                        .all_items()
-                        .expect("each of these kinds is a collection");
-                    self.add_items(items, persistence)?;
+            Kind::Hash | Kind::Set | Kind::SortedSet | Kind::List | Kind::Stream => {
+                match entry.cold() {
+                    None => {
+                        let items = entry
+                            .all_items()
+                            .expect("each of these kinds is a collection");
+                        self.add_items(items, persistence)?;
+                    }
+                    Some(_) => {
+                        let run = persistence.bytes_now(entry)?;
+                        self.add_items(AnyItems::of_run(entry.kind(), &run), persistence)?;
+                    }
                 }
-                Some(_) => {
-                    let run = persistence.bytes_now(entry)?;
-                    self.add_items(AnyItems::of_run(entry.kind(), &run), persistence)?;
-                }
-            },
-            Kind::Stream => {
-                return Err(failure::WRONG_TYPE);
             }
         }
         if entry.expiry().is_some() {
@@ -120,6 +123,7 @@ impl Digest {
                     Ok(())
                 });
             }
+            AnyItems::Stream(items) => return self.add_entries(items, read),
             AnyItems::SortedSet(scores) => {
                 self.mix(&SORTED_SET.to_be_bytes());
                 return scores.try_each(read, &mut |item| {
@@ -142,6 +146,27 @@ impl Digest {
                 field.add(b"!!hexpire!!");
             }
             self.add(&field.0);
+            Ok(())
+        })
+    }
+
+    /// Entries, each with its ID, its fields and their values.
+    fn add_entries(
+        &mut self,
+        items: ItemsRef<'_, StreamItems>,
+        read: &mut dyn FnMut(u64, Base) -> Result<LargeValue, Failure>,
+    ) -> Result<(), Failure> {
+        self.mix(&STREAM.to_be_bytes());
+        let stream = StreamRef::of(items);
+        let (base, shapes) = (stream.base(), stream.shapes());
+        items.try_each(read, &mut |item| {
+            if let Some(entry) = StreamEntry::of(base, &item) {
+                self.mix(format!("{}.{}", entry.id.ms, entry.id.seq).as_bytes());
+                for (name, value) in EntryFields::of(entry.content, &shapes) {
+                    self.mix(name.text(&mut [0; DECIMAL_MAX]));
+                    self.mix(value.text(&mut [0; DECIMAL_MAX]));
+                }
+            }
             Ok(())
         })
     }

@@ -102,6 +102,7 @@ fn group_name(group: Group) -> &'static str {
         Group::Set => "set",
         Group::SortedSet => "sorted-set",
         Group::Geo => "geo",
+        Group::Stream => "stream",
         Group::Connection => "connection",
         Group::PubSub => "pubsub",
         Group::Server => "server",

@@ -100,7 +100,9 @@ pub(crate) const COMMANDS: &[Spec] = &[
 static TAKER: Taker = Taker {
     kind: Kind::SortedSet,
     lacks,
+    has: |_, _, _| true,
     give,
+    gone: |_| None,
     leaves: |tree, _, _| tree.cold_records().collect(),
 };
 

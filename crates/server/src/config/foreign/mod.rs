@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn values_that_change_nothing_are_accepted() {
         for (line, value) in [
-            ("stream-node-max-entries 1024", "1024"),
+            ("list-compress-depth 2", "2"),
             ("lazyfree-lazy-eviction YES", "yes"),
             ("tls-cluster no", "no"),
             ("replicaof no one", "no one"),

@@ -172,11 +172,7 @@ pub(super) static GROUPS: &[Group] = &[
     },
     Group {
         reason: "it tunes how redis-server stores a type; every type here has one form",
-        rows: &[
-            number("list-compress-depth", "0"),
-            size("stream-node-max-bytes", "4096"),
-            number("stream-node-max-entries", "100"),
-        ],
+        rows: &[number("list-compress-depth", "0")],
     },
     Group {
         reason: "it tunes the memory allocator of redis-server; the one here returns memory by itself",

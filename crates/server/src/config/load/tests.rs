@@ -177,7 +177,7 @@ fn every_mistake_is_reported_with_its_place_and_what_would_be_right() {
 
 #[test]
 fn what_redis_only_tunes_is_accepted_and_told_of_once() {
-    let text = "stream-node-max-entries 512\nslave-priority 7\nhz 20\nreplica-priority 8\n";
+    let text = "list-compress-depth 2\nslave-priority 7\nhz 20\nreplica-priority 8\n";
     let args = ["-", "--io-threads", "4"].iter().map(OsString::from);
     let Ok(Startup::Run {
         settings, ignored, ..
@@ -187,7 +187,7 @@ fn what_redis_only_tunes_is_accepted_and_told_of_once() {
     };
     assert_eq!(
         ignored,
-        ["stream-node-max-entries", "replica-priority", "io-threads"]
+        ["list-compress-depth", "replica-priority", "io-threads"]
     );
     assert_eq!(settings.int(Setting::Hz), 20);
     let row = foreign::Foreign::find(b"slave-priority").expect("it is a directive");

@@ -192,6 +192,8 @@ const OTHERS: &[(Setting, &str)] = &[
     (Setting::SetMaxListpackValue, "32"),
     (Setting::ZsetMaxListpackEntries, "102"),
     (Setting::ZsetMaxListpackValue, "2kb"),
+    (Setting::StreamNodeMaxBytes, "8kb"),
+    (Setting::StreamNodeMaxEntries, "99"),
     (Setting::MaxMemoryClients, "5%"),
     (Setting::Dir, "/"),
     (Setting::Daemonize, "yes"),

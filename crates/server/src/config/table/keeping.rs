@@ -145,6 +145,34 @@ pub(super) const KEEPING: &[Row] = &[
         ..BASE
     },
     Row {
+        setting: Setting::StreamNodeMaxEntries,
+        name: "stream-node-max-entries",
+        kind: Kind::Integer {
+            min: 0,
+            max: i64::MAX,
+        },
+        default: "100",
+        mutable: true,
+        section: Section::Data,
+        summary: "The entries that XADD and XTRIM remove together where they trim with ~; 0 is no limit. \
+                  How a stream is stored does not depend on it.",
+        ..BASE
+    },
+    Row {
+        setting: Setting::StreamNodeMaxBytes,
+        name: "stream-node-max-bytes",
+        kind: Kind::Memory {
+            min: 0,
+            max: INT_MAX,
+        },
+        default: "4096",
+        mutable: true,
+        section: Section::Data,
+        summary: "The bytes of entries that XADD and XTRIM remove together where they trim with ~, about; \
+                  0 is no limit. How a stream is stored does not depend on it.",
+        ..BASE
+    },
+    Row {
         setting: Setting::SetMaxIntsetEntries,
         name: "set-max-intset-entries",
         kind: Kind::Integer {

@@ -28,6 +28,7 @@ impl Worker {
                 && !self.server.is_loading()
             {
                 self.expire();
+                self.caller.serve_waits();
             }
         }
         if self.is_due(self.next_pack) {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::Kind;
+use keyspace::collection::stream::Id;
 use keyspace::collection::tree::End;
 use resp::reply::Protocol;
 
@@ -47,6 +48,21 @@ pub(crate) enum Asks {
     Member(End),
     /// At most so many members at an end of a sorted set.
     Members(End, u64),
+    /// At most so many entries of each of some streams, after an ID. Nothing is taken.
+    Entries(Box<[(Key, Id)]>, u64),
+    /// Entries of a stream that a group has not got.
+    Group(Box<GroupAsks>),
+}
+
+/// The wish of a consumer of a group.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct GroupAsks {
+    pub(crate) group: Box<[u8]>,
+    pub(crate) consumer: Box<[u8]>,
+    /// At most so many entries.
+    pub(crate) most: u64,
+    /// They do not wait to be acknowledged.
+    pub(crate) no_ack: bool,
 }
 
 impl Asks {
@@ -55,7 +71,15 @@ impl Asks {
         match self {
             Asks::Element(_) | Asks::Elements(..) | Asks::Move(..) => Kind::List,
             Asks::Member(_) | Asks::Members(..) => Kind::SortedSet,
+            Asks::Entries(..) | Asks::Group(_) => Kind::Stream,
         }
+    }
+}
+
+impl Asks {
+    /// Whether the wait ends when the key is removed.
+    fn hears_removal(&self) -> bool {
+        matches!(self, Asks::Group(_))
     }
 }
 
@@ -74,15 +98,25 @@ impl KeyWait {
 impl Observed {
     /// Whether no connection waits for a value of this kind in a key of a database. The shard is locked.
     pub(crate) fn is_line_empty(&self, db: usize, key: keyspace::Key<'_>, kind: Kind) -> bool {
+        !self.has_wait(db, key, |wait| wait.asks.kind() == kind)
+    }
+
+    /// Whether a connection waits like that in a key of a database. The shard is locked.
+    pub(crate) fn has_wait(
+        &self,
+        db: usize,
+        key: keyspace::Key<'_>,
+        is_such: impl Fn(&KeyWait) -> bool,
+    ) -> bool {
         let shard = self.keyspace.shard_of(key.hash);
         let waiters = &self.observers.waiters;
         let mut last = 0;
         while let Some(wait) = waiters.behind(shard, db, key, last) {
-            if wait.asks.kind() == kind {
-                return false;
+            if is_such(&wait) {
+                return true;
             }
             last = wait.number;
         }
-        true
+        false
     }
 }

@@ -25,12 +25,40 @@ use crate::names::{ByHash, steps};
 /// Queues of the keys of a shard.
 type Queues = ByHash<Key, Queue>;
 
-/// Queue of a key: its waits by database and number.
-type Queue = BTreeMap<(usize, u64), Arc<KeyWait>>;
+/// Queue of a key.
+#[derive(Default)]
+struct Queue {
+    /// Its waits by database and number.
+    waits: BTreeMap<(usize, u64), Arc<KeyWait>>,
+    /// How many of them end when the key is removed.
+    hear_removal: usize,
+}
 
-/// Whether a connection waits in a database.
-fn has(queue: &Queue, db: usize) -> bool {
-    queue.range((db, 0)..=(db, u64::MAX)).next().is_some()
+impl Queue {
+    fn insert(&mut self, db: usize, wait: &Arc<KeyWait>) {
+        let before = self.waits.insert((db, wait.number), Arc::clone(wait));
+        if before.is_none() {
+            self.hear_removal += usize::from(wait.asks.hears_removal());
+        }
+    }
+
+    /// Whether it was there.
+    fn remove(&mut self, place: (usize, u64)) -> bool {
+        let gone = self.waits.remove(&place);
+        if let Some(wait) = &gone {
+            self.hear_removal -= usize::from(wait.asks.hears_removal());
+        }
+        gone.is_some()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waits.is_empty()
+    }
+
+    /// Whether a connection waits in a database.
+    fn has(&self, db: usize) -> bool {
+        self.waits.range((db, 0)..=(db, u64::MAX)).next().is_some()
+    }
 }
 
 /// Queues of all keys.
@@ -58,12 +86,13 @@ impl Waiters {
     ) {
         steps::add(1);
         let mut queues = self.shards[shard.0].lock();
-        let place = ((db, wait.number), Arc::clone(wait));
         match queues.get_mut(key.hash, key.bytes) {
-            Some(queue) => {
-                queue.insert(place.0, place.1);
+            Some(queue) => queue.insert(db, wait),
+            None => {
+                let mut queue = Queue::default();
+                queue.insert(db, wait);
+                queues.insert(key.hash, key.bytes.into(), queue);
             }
-            None => queues.insert(key.hash, key.bytes.into(), Queue::from([place])),
         }
         self.count.fetch_add(1, Relaxed);
     }
@@ -75,7 +104,7 @@ impl Waiters {
         let Some(queue) = queues.get_mut(key.hash, key.bytes) else {
             return;
         };
-        let was_there = queue.remove(&(db, wait.number)).is_some();
+        let was_there = queue.remove((db, wait.number));
         self.count.fetch_sub(usize::from(was_there), Relaxed);
         if queue.is_empty() {
             queues.remove(key.hash, key.bytes);
@@ -92,13 +121,14 @@ impl Waiters {
     ) -> Option<Arc<KeyWait>> {
         let mut queues = self.shards[shard.0].lock();
         let queue = queues.get_mut(key.hash, key.bytes)?;
-        while let Some((&place, wait)) = queue.range((db, number + 1)..=(db, u64::MAX)).next() {
+        let behind = (db, number + 1)..=(db, u64::MAX);
+        while let Some((&place, wait)) = queue.waits.range(behind.clone()).next() {
             if wait.is_waiting() {
                 return Some(Arc::clone(wait));
             }
             // Counted because a search must not skip all served waits again.
             steps::add(1);
-            queue.remove(&place);
+            queue.remove(place);
             self.count.fetch_sub(1, Relaxed);
         }
         if queue.is_empty() {
@@ -110,13 +140,22 @@ impl Waiters {
     /// Marks a changed key as ready. Its shard is locked. Returns whether the shard is to stay observed.
     pub(crate) fn changed(&self, change: &Change<'_>) -> bool {
         let queues = self.shards[change.shard.0].lock();
-        if change.kind == ChangeKind::Written
+        let is_gone = matches!(change.kind, ChangeKind::Removed | ChangeKind::Expired);
+        if (is_gone || change.kind == ChangeKind::Written)
             && let Some(queue) = queues.get(change.key.hash, change.key.bytes)
-            && has(queue, change.database)
+            && (!is_gone || queue.hear_removal > 0)
+            && queue.has(change.database)
         {
             ready::note(change.database, change.key.bytes);
         }
         !queues.is_empty()
+    }
+
+    /// Whether some of the waits in the queue of a key end when it is removed.
+    pub(crate) fn hear_removal(&self, shard: ShardId, key: keyspace::Key<'_>) -> bool {
+        let queues = self.shards[shard.0].lock();
+        let queue = queues.get(key.hash, key.bytes);
+        queue.is_some_and(|queue| queue.hear_removal > 0)
     }
 
     /// Number of keys with waiting connections.
@@ -133,7 +172,7 @@ impl Waiters {
         }
         for queues in &self.shards {
             let queues = queues.lock();
-            let here = queues.iter().filter(|(_, queue)| has(queue, db));
+            let here = queues.iter().filter(|(_, queue)| queue.has(db));
             found.extend(here.map(|(key, _)| key.clone()));
         }
         found

@@ -100,6 +100,11 @@ impl<'s> InLog<'s> {
         pushed.map_err(message)
     }
 
+    /// Sets an item of a stream in the place of the one of its name, which came before.
+    pub(super) fn replace(&mut self, item: &Item<'_>) {
+        self.arriving.replace(item);
+    }
+
     /// The collection, for a key of a database; none if it has no items.
     pub(super) fn finish(self, db: DbId, expiry: Option<i64>) -> Result<Option<Detached>, String> {
         let (server, kind, items) = (self.server, self.kind, self.arriving.len());

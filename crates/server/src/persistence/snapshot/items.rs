@@ -7,23 +7,17 @@
 
 use std::io::{self, Read, Write};
 
-use ferrite_log::DbId;
-use keyspace::collection::Base;
-use keyspace::collection::build::{Builder, DuplicateItem};
 use keyspace::collection::cell::{Cell, DECIMAL_MAX, TEXT_MAX};
 use keyspace::collection::run::{Damage, Item};
 use keyspace::collection::sorted::{score_of, scored};
-use keyspace::{AnyItems, Detached, HashRef, Kind, LargeValue, SetRef};
+use keyspace::{AnyItems, HashRef, Kind, SetRef, StreamRef};
 use rdb::packed::ListpackBuilder;
 use rdb::{Attributes, Collection, Element, Typed, TypedReader, Writer};
 
-use super::in_log::{self, InLog};
-use crate::config::Packed;
+use super::making::{Destination, Making, OnPause, READ_PAUSE_BYTES, ReadItems, ReadLeaf};
+use super::streams::{StreamWriter, read_stream};
 use crate::limits::{PACKED_ENTRIES, PACKED_INTEGERS, PACKED_VALUE_BYTES, SNAPSHOT_FIELDS};
 use crate::persistence::durable::Durable;
-
-/// Bytes of items that are read between two looks at whether to go on, if they are not [`SNAPSHOT_FIELDS`].
-const READ_PAUSE_BYTES: usize = 1 << 20;
 
 /// The kinds of collections that are read.
 pub(crate) const KINDS: &[Collection] = &[
@@ -31,6 +25,7 @@ pub(crate) const KINDS: &[Collection] = &[
     Collection::Set,
     Collection::SortedSet,
     Collection::List,
+    Collection::Stream,
 ];
 
 /// Writes collections; keeps its memory from one to the next.
@@ -39,12 +34,6 @@ pub(super) struct ItemsWriter {
     listpack: ListpackBuilder,
     integers: Vec<i64>,
 }
-
-/// Called after some items, again and again.
-type Pause<'p, E> = &'p mut dyn FnMut() -> Result<(), E>;
-
-/// Reads the record on which a leaf of an instance rests.
-type ReadLeaf<'p, E> = &'p mut dyn FnMut(u64, Base) -> Result<LargeValue, E>;
 
 impl ItemsWriter {
     /// Writes a key whose value is a collection. `read` reads leaves that are in the log alone; `pause` is
@@ -58,7 +47,7 @@ impl ItemsWriter {
         key: &[u8],
         items: AnyItems<'_>,
         attributes: Attributes,
-        (read, pause): (ReadLeaf<'_, E>, Pause<'_, E>),
+        (read, pause): (ReadLeaf<'_, E>, OnPause<'_, E>),
     ) -> Result<(), E> {
         match items {
             AnyItems::Hash(fields) => match fields.earliest() {
@@ -76,6 +65,10 @@ impl ItemsWriter {
             }
             AnyItems::SortedSet(scores) => {
                 writer.begin(key, Collection::SortedSet, scores.len(), attributes)?;
+            }
+            AnyItems::Stream(items) => {
+                let stream = StreamWriter::new(StreamRef::of(items), &mut self.listpack);
+                return stream.write(writer, key, attributes, read, pause);
             }
             AnyItems::List(elements) => {
                 writer.begin(key, Collection::List, elements.len(), attributes)?;
@@ -166,139 +159,6 @@ pub(crate) fn dump_items(items: AnyItems<'_>, bytes: usize, compresses: bool) ->
     writer.end_payload()
 }
 
-/// A collection that was read.
-pub(crate) enum ReadItems {
-    /// With all of its items that have not expired.
-    Items(Detached),
-    /// All of its items have expired.
-    Over,
-    /// It has no items.
-    Empty,
-}
-
-/// What the items of a collection are read for.
-pub(crate) struct Destination<'k> {
-    /// The key, and when it expires (Unix, ms).
-    pub(crate) key: &'k [u8],
-    pub(crate) expiry: Option<i64>,
-    /// Items that have expired at this time (Unix, ms) are left out.
-    pub(crate) now: Option<i64>,
-    /// What becomes of very many items.
-    pub(crate) beyond: Beyond<'k>,
-}
-
-/// Makes room for so many bytes.
-type MakeRoom<'k> = &'k dyn Fn(usize) -> Result<(), String>;
-
-/// What becomes of a collection with many items.
-#[derive(Clone, Copy)]
-pub(crate) enum Beyond<'k> {
-    /// It is made in memory.
-    InMemory,
-    /// When memory is short, its leaves are written to the log for this database. Those in memory take more
-    /// while they go there.
-    InLog(DbId, MakeRoom<'k>),
-    /// Its items are dropped now and then, so some that come twice are not found.
-    Dropped,
-}
-
-/// The items so far.
-enum Making<'s> {
-    InMemory(Builder),
-    InLog(Box<InLog<'s>>),
-}
-
-impl Destination<'_> {
-    fn is_due(&self, item: &Item<'_>) -> bool {
-        let now = self.now.map(|now| now.max(0) as u64);
-        now.is_some_and(|now| item.is_due(now))
-    }
-
-    fn twice(&self, item: &Item<'_>, kind: Kind) -> String {
-        let mut scratch = [0; DECIMAL_MAX];
-        let name = item.name.text(&mut scratch).escape_ascii();
-        let item = match kind {
-            Kind::Set | Kind::SortedSet => "member",
-            Kind::Hash => "field",
-            Kind::String | Kind::List | Kind::Stream => "element",
-        };
-        self.named(&format!("the {item} \"{name}\" is there twice"))
-    }
-
-    fn add(&self, making: &mut Making<'_>, item: &Item<'_>) -> Result<(), String> {
-        match making {
-            Making::InLog(_) if self.is_due(item) => Ok(()),
-            Making::InLog(large) => large.push(item).map_err(|problem| self.named(&problem)),
-            Making::InMemory(builder) => {
-                let added = builder.push(item);
-                added.map_err(|DuplicateItem| self.twice(item, builder.kind()))
-            }
-        }
-    }
-
-    /// Goes on when the items, of `read` bytes, may be many.
-    fn moved<'s>(
-        &self,
-        server: &'s Durable,
-        making: Making<'s>,
-        read: usize,
-    ) -> Result<Making<'s>, String> {
-        let mut builder = match making {
-            Making::InMemory(builder) if read >= in_log::least_bytes(server) => builder,
-            making => return Ok(making),
-        };
-        match self.beyond {
-            Beyond::InMemory => return Ok(Making::InMemory(builder)),
-            Beyond::Dropped => {
-                let none = server.keyspace.builder(builder.kind(), self.key);
-                return Ok(Making::InMemory(none));
-            }
-            Beyond::InLog(_, make_room) if in_log::is_needed(server) => {
-                make_room(in_log::moving_bytes(server))?;
-            }
-            Beyond::InLog(..) => return Ok(Making::InMemory(builder)),
-        }
-        if let Some(now) = self.now {
-            builder.remove_due(now.max(0) as u64);
-        }
-        let large = InLog::new(server, self.key, builder);
-        let large = large.map_err(|problem| self.named(&problem))?;
-        Ok(Making::InLog(Box::new(large)))
-    }
-
-    /// A problem of the collection, with its key.
-    fn named(&self, problem: &str) -> String {
-        format!("key \"{}\": {problem}", self.key.escape_ascii())
-    }
-
-    fn finish(&self, server: &Durable, making: Making<'_>) -> Result<ReadItems, String> {
-        let mut builder = match (making, self.beyond) {
-            (Making::InLog(large), Beyond::InLog(db, _)) => {
-                let made = large.finish(db, self.expiry);
-                let made = made.map_err(|problem| self.named(&problem))?;
-                return Ok(made.map_or(ReadItems::Over, ReadItems::Items));
-            }
-            (Making::InLog(_), _) => return Err(self.named("there is no log")),
-            (Making::InMemory(builder), _) => builder,
-        };
-        if builder.is_empty() {
-            return Ok(ReadItems::Empty);
-        }
-        if let Some(now) = self.now {
-            builder.remove_due(now.max(0) as u64);
-        }
-        if builder.is_empty() {
-            return Ok(ReadItems::Over);
-        }
-        let form = Packed::form_of(&server.settings, &builder);
-        Ok(ReadItems::Items(Detached::built(
-            builder,
-            form,
-            self.expiry,
-        )))
-    }
-}
-
 /// Reads the items of a collection that a reader has begun. `pause` is called after some items, again and
 /// again, with the bytes of the file so far.
 ///
@@ -315,6 +175,7 @@ pub(crate) fn read_items<R: Read>(
         Collection::SortedSet => Kind::SortedSet,
         Collection::List => Kind::List,
         Collection::Hash => Kind::Hash,
+        Collection::Stream => return read_stream(server, reader, destination, pause),
     };
     let mut making = Making::InMemory(server.keyspace.builder(kind, destination.key));
     let (mut items, mut bytes, mut read) = (0, 0, 0);

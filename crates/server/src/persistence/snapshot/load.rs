@@ -18,7 +18,8 @@ use keyspace::{
 use parking_lot::Mutex;
 use rdb::{Entry, Item, Typed, TypedReader};
 
-use super::items::{Beyond, Destination, KINDS, ReadItems, read_items};
+use super::items::{KINDS, read_items};
+use super::making::{Beyond, Destination, ReadItems};
 use crate::config::Setting;
 use crate::limits::{
     LOAD_BUFFER_BYTES, LOAD_BUFFERS_PER_THREAD, LOAD_LOOK, LOAD_LOOK_BYTES, LOAD_THREADS,

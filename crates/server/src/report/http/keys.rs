@@ -19,8 +19,10 @@ use std::time::Instant;
 
 use keyspace::collection::cell::DECIMAL_MAX;
 use keyspace::collection::run::Damage;
+use keyspace::collection::run::Item;
 use keyspace::collection::sorted::score_of;
-use keyspace::{AnyItems, Database, EntryRef, Stored, Turn};
+use keyspace::collection::stream::{EntryFields, StreamEntry};
+use keyspace::{AnyItems, Database, EntryRef, Stored, StreamRef, Turn};
 use resp::number::{DOUBLE_TEXT_LEN, format_shortest};
 use serde_json::{Value as Json, json};
 
@@ -125,6 +127,10 @@ fn start_of_items(items: AnyItems<'_>) -> Vec<u8> {
         let separators: &[&[u8]] = match items {
             AnyItems::Hash(_) => &[b": ", b"\n"],
             AnyItems::Set(_) | AnyItems::List(_) => &[b"\n"],
+            AnyItems::Stream(items) => {
+                write_entry(&mut text, StreamRef::of(items), &item);
+                &[]
+            }
             AnyItems::SortedSet(_) => {
                 let mut digits = [0; DOUBLE_TEXT_LEN];
                 text.extend_from_slice(format_shortest(score_of(&item), &mut digits));
@@ -148,6 +154,23 @@ fn start_of_items(items: AnyItems<'_>) -> Vec<u8> {
     text
 }
 
+/// An entry of a stream in a line, if the item is one.
+fn write_entry(text: &mut Vec<u8>, stream: StreamRef<'_>, item: &Item<'_>) {
+    let Some(entry) = StreamEntry::of(stream.base(), item) else {
+        return;
+    };
+    text.extend_from_slice(format!("{}-{}:", entry.id.ms, entry.id.seq).as_bytes());
+    for (name, value) in EntryFields::of(entry.content, &stream.shapes()) {
+        for (cell, separator) in [(name, b' '), (value, b'=')] {
+            let mut scratch = [0; DECIMAL_MAX];
+            let cell = cell.text(&mut scratch);
+            text.push(separator);
+            text.extend_from_slice(&cell[..cell.len().min(BROWSE_VALUE_BYTES)]);
+        }
+    }
+    text.push(b'\n');
+}
+
 impl Row {
     fn of(entry: EntryRef<'_>) -> Row {
         let key = entry.key();
@@ -155,7 +178,11 @@ impl Row {
         let (length, preview) = match entry.cold() {
             Some(cold) => (cold.len, None),
             None if let Some(items) = entry.all_items() => {
-                (items.len(), Some(start_of_items(items)))
+                let len = match items {
+                    AnyItems::Stream(items) => StreamRef::of(items).len(),
+                    items => items.len(),
+                };
+                (len, Some(start_of_items(items)))
             }
             None => {
                 let value = match entry.value() {

@@ -9,7 +9,7 @@
 //!
 //! | word | stands for |
 //! |---|---|
-//! | `{y}` | a key of HyperLogLogs |
+//! | `{y}` `{s}` | a key of HyperLogLogs; of streams |
 //! | `{v}` `{n}` `{b}` `{x}` `{h}` `{u}` `{z}` `{p}` `{l}` | a key of values, of small numbers, of big numbers, of short lives, of hashes, of sets, of sorted sets, of places, of lists: each class has its own few names |
 //! | `{vs}` `{pairs}` | several keys of values; several with texts |
 //! | `{text}` `{tail}` | bytes of all lengths; of few |
@@ -21,6 +21,10 @@
 //! | `{zp}` `{zpmany}` `{zpsame}` | some scores with members; many, which make a tree; many of one score |
 //! | `{e}` `{es}` `{emany}` | an element of a list; some elements; many |
 //! | `{index}` `{end}` `{few}` | an index of a list; LEFT or RIGHT; a count |
+//! | `{add}` `{entry}` `{entries}` | the ID of an added entry; its fields with values; a count of entries |
+//! | `{id}` `{ids}` `{idmany}` `{idnext}` | an ID that an entry may have; some; many in turn; a later one |
+//! | `{from}` `{to}` | the ends of a range of IDs |
+//! | `{g}` `{c}` | a group of a stream; a consumer of it |
 //! | `{ye}` `{yes}` `{yemany}` | an element of a HyperLogLog; some; many, which make it dense |
 //! | `{fn}` `{fq}` | a field that has integers, quarters |
 //! | `{int}` `{big}` `{quarter}` | numbers |
@@ -37,6 +41,8 @@
 //! are there.
 
 pub(crate) mod bits;
+mod consumers;
+mod groups;
 pub(crate) mod hashes;
 pub(crate) mod hyperloglogs;
 mod keys;
@@ -48,6 +54,7 @@ pub(crate) mod scores;
 mod scripts;
 pub(crate) mod sets;
 mod sorting;
+pub(crate) mod streams;
 mod strings;
 
 pub(crate) use scripts::LASTING;
@@ -230,22 +237,53 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("blmove", 3, &["{l} {l} {end} {end} 0.001"], lists::lmove),
     keys("brpoplpush", 2, &["{l} {l} 0.001"], lists::rpoplpush),
 
-    keys("del", 20, &["{v}", "{vs}", "{d}:0", "{n}", "{x}", "{h}", "{u}", "{z}", "{l}", "{y}"], keys::del),
+    keys("xadd", 90, &["{s} {add} {entry}", "{s} {add} {entry}", "{s} {add} {entry}", "{s} {add} f {text}",
+        "{s} {add} {tail} {tail}", "{s} NOMKSTREAM {add} {entry}", "{s} MAXLEN {entries} {add} {entry}",
+        "{s} MINID = {id} {add} {entry}", "{s} MAXLEN ~ 1000000 {add} {entry}",
+        "{l} NOMKSTREAM {add} {entry}"], streams::xadd),
+    keys("xdel", 24, &["{s} {id}", "{s} {ids}", "{s} {ids}", "{s} {idmany}"], streams::xdel),
+    keys("xtrim", 8, &["{s} MAXLEN {entries}", "{s} MAXLEN = {entries}", "{s} MINID {id}",
+        "{s} MAXLEN ~ 0 LIMIT 0", "{s} MINID ~ 1-1"], streams::xtrim),
+    keys("xsetid", 6, &["{s} {idnext}", "{s} {id}", "{s} {idnext} ENTRIESADDED {entries} MAXDELETEDID {id}",
+        "{s} {idnext} ENTRIESADDED 100000 MAXDELETEDID 0-0"], streams::xsetid),
+    keys("xgroup", 40, &["CREATE {s} {g} 0 MKSTREAM", "CREATE {s} {g} 0 MKSTREAM",
+        "CREATE {s} {g} 0 MKSTREAM", "CREATE {h} {g} 0", "CREATE {s} {g} 0", "CREATE {s} {g} $ MKSTREAM",
+        "CREATE {s} {g} {id} ENTRIESREAD {entries}", "SETID {s} {g} 0", "SETID {s} {g} $",
+        "SETID {s} {g} {id} ENTRIESREAD {entries}", "DESTROY {s} {g}", "CREATECONSUMER {s} {g} {c}",
+        "DELCONSUMER {s} {g} {c}"], groups::xgroup),
+    keys("xreadgroup", 50, &["GROUP {g} {c} STREAMS {s} >", "GROUP {g} {c} STREAMS {s} >",
+        "GROUP {g} {c} COUNT {few} STREAMS {s} >", "GROUP {g} {c} COUNT {entries} STREAMS {s} >",
+        "GROUP {g} {c} NOACK COUNT {few} STREAMS {s} >", "GROUP {g} {c} STREAMS {s} 0",
+        "GROUP {g} {c} COUNT {few} STREAMS {s} {id}", "GROUP {g} {c} STREAMS {s} {s} > >",
+        "GROUP {g} {c} COUNT {few} STREAMS {s} {s} > 0",
+        "GROUP {g} {c} STREAMS {s} {u} > >"], consumers::xreadgroup),
+    keys("xack", 24, &["{s} {g} {id}", "{s} {g} {ids}", "{s} {g} {idmany}", "{s} {g} {idmany}"],
+        groups::xack),
+    keys("xclaim", 14, &["{s} {g} {c} 0 {id}", "{s} {g} {c} 0 {ids}", "{s} {g} {c} 0 {idmany}",
+        "{s} {g} {c} 0 {ids} JUSTID", "{s} {g} {c} 0 {ids} FORCE", "{s} {g} {c} 0 {idmany} FORCE JUSTID",
+        "{s} {g} {c} 0 {ids} IDLE 0 RETRYCOUNT {few} LASTID {id}"], groups::xclaim),
+    keys("xautoclaim", 10, &["{s} {g} {c} 0 0", "{s} {g} {c} 0 {from} COUNT {few}",
+        "{s} {g} {c} 0 {id} JUSTID", "{s} {g} {c} 0 - COUNT 1000"], groups::xautoclaim),
+
+    keys("del", 20, &["{v}", "{vs}", "{d}:0", "{n}", "{x}", "{h}", "{u}", "{z}", "{l}", "{y}", "{s}"],
+        keys::del),
     keys("unlink", 10, &["{v}", "{vs}", "{h}"], keys::del),
     keys("expire", 8, &["{v} {secs}", "{v} -1", "{n} {secs}", "{h} {secs}", "{h} -1",
-        "{u} {secs}", "{z} {secs}", "{l} {secs}", "{y} {secs}"], keys::expire),
+        "{u} {secs}", "{z} {secs}", "{l} {secs}", "{y} {secs}", "{s} {secs}"], keys::expire),
     keys("pexpire", 8, &["{v} {secs}000", "{v} 0"], keys::pexpire),
     keys("expireat", 8, &["{v} {future-s}", "{v} {future-s} NX", "{v} {future-s} XX"], keys::expireat),
-    keys("pexpireat", 8, &["{v} {future}", "{v} {future} GT", "{v} {future} LT", "{v} 1000"], keys::pexpireat),
-    keys("persist", 12, &["{v}", "{n}", "{h}", "{u}", "{z}", "{l}"], keys::persist),
+    keys("pexpireat", 8, &["{v} {future}", "{v} {future} GT", "{v} {future} LT", "{v} 1000"],
+        keys::pexpireat),
+    keys("persist", 12, &["{v}", "{n}", "{h}", "{u}", "{z}", "{l}", "{s}"], keys::persist),
     keys("copy", 30, &["{v} {v} REPLACE", "{v} {v}", "{v} {v} DB {db} REPLACE", "{n} {n} DB {db}",
         "{h} {h} REPLACE", "{h} {h} DB {db} REPLACE", "{u} {u} REPLACE",
         "{u} {u} DB {db} REPLACE", "{z} {z} REPLACE", "{z} {z} DB {db} REPLACE",
-        "{l} {l} REPLACE", "{l} {l} DB {db} REPLACE", "{y} {y} REPLACE"], keys::copy),
-    keys("rename", 20, &["{v} {v}", "{n} {n}", "{h} {h}", "{u} {u}", "{z} {z}", "{l} {l}", "{y} {y}"],
-        keys::rename),
+        "{l} {l} REPLACE", "{l} {l} DB {db} REPLACE", "{y} {y} REPLACE",
+        "{s} {s} REPLACE", "{s} {s} DB {db} REPLACE"], keys::copy),
+    keys("rename", 20, &["{v} {v}", "{n} {n}", "{h} {h}", "{u} {u}", "{z} {z}", "{l} {l}", "{y} {y}",
+        "{s} {s}"], keys::rename),
     keys("renamenx", 10, &["{v} {v}", "{h} {h}"], keys::renamenx),
-    keys("move", 16, &["{v} {db}", "{h} {db}", "{u} {db}", "{z} {db}", "{l} {db}"], keys::move_),
+    keys("move", 16, &["{v} {db}", "{h} {db}", "{u} {db}", "{z} {db}", "{l} {db}", "{s} {db}"], keys::move_),
     keys("restore", 10, &["{v} 0 {payload}", "{v} 0 {payload} REPLACE", "{v} {secs}000 {payload} REPLACE",
         "{v} {future} {payload} REPLACE ABSTTL", "{v} 1000 {payload} REPLACE ABSTTL",
         "{h} 0 {hash} REPLACE", "{h} 0 {hash}", "{h} {future} {hash} REPLACE ABSTTL",
@@ -267,8 +305,8 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("strlen", 6, &["{v}"], reads::strlen),
     keys("exists", 4, &["{vs}"], reads::exists),
     keys("touch", 2, &["{vs}"], reads::exists),
-    keys("dump", 10, &["{h}", "{h}", "{v}", "{u}", "{z}", "{l}"], reads::dump),
-    keys("type", 4, &["{v}", "{h}", "{u}", "{z}", "{l}"], reads::type_),
+    keys("dump", 10, &["{h}", "{h}", "{v}", "{u}", "{z}", "{l}", "{s}", "{s}"], reads::dump),
+    keys("type", 4, &["{v}", "{h}", "{u}", "{z}", "{l}", "{s}"], reads::type_),
     keys("pttl", 4, &["{v}", "{h}"], reads::pttl),
     keys("pexpiretime", 4, &["{v}"], reads::pexpiretime),
     keys("getbit", 4, &["{v} {bit}"], bits::getbit),
@@ -306,6 +344,17 @@ pub(crate) const COMMANDS: &[Row] = &[
     keys("geosearch", 4, &["{p} BYPOLYGON 4 10 35 20 35 20 40 10 40", "{p} BYPOLYGON 3 14 36 16 36 15 38.5",
         "{p} BYPOLYGON 4 -130 30 -110 30 -110 45 -130 45"], scores::geosearch),
     keys("zunion", 3, &["2 {z} {z} WITHSCORES", "2 {u} {z} WITHSCORES"], scores::zunion),
+
+    keys("xlen", 4, &["{s}", "{s}", "{z}"], streams::xlen),
+    keys("xrange", 12, &["{s} - +", "{s} {from} {to}", "{s} {from} {to} COUNT {few}", "{s} {id} {to}"],
+        streams::xrange),
+    keys("xrevrange", 8, &["{s} + -", "{s} {to} {from}", "{s} {to} {from} COUNT {few}"], streams::xrevrange),
+    keys("xread", 8, &["STREAMS {s} {id}", "COUNT {few} STREAMS {s} {s} 0 {id}", "STREAMS {s} $",
+        "COUNT {entries} BLOCK 1 STREAMS {s} {id}"], consumers::xread),
+    keys("xpending", 8, &["{s} {g}", "{s} {g} {from} {to} {few}", "{s} {g} - + 1000 {c}",
+        "{s} {g} IDLE 0 {from} {to} 100 {c}", "{s} {g} IDLE 0 - + {entries}"], groups::xpending),
+    keys("xinfo", 8, &["STREAM {s}", "STREAM {s} FULL COUNT 0", "GROUPS {s}", "CONSUMERS {s} {g}"],
+        groups::xinfo),
 
     operator("bgrewriteaof", 50, &[""]),
     operator("bgsave", 10, &["", "", "CANCEL"]),

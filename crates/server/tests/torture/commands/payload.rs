@@ -6,6 +6,7 @@ use rdb::packed::ListpackBuilder;
 use rdb::{Attributes, Collection, Element, Item, Payload, Typed, Writer};
 
 use crate::torture::script::Arg;
+use crate::torture::streams::Parts;
 use crate::torture::values::{Data, Elements, Fields, Members, Scores};
 
 /// The payload of a short string.
@@ -87,6 +88,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Data> {
     let mut fields = Fields::new();
     let (mut string, mut members, mut scores) = (None, Members::new(), Scores::new());
     let (mut elements, mut is_list) = (Elements::new(), false);
+    let mut stream: Option<Parts> = None;
     while let Some(part) = reader.next().ok()? {
         match part {
             Typed::Item(Item::Entry(entry)) => string = Some(Data::string(entry.value.to_vec())),
@@ -118,6 +120,11 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Data> {
                 ..
             } => is_list = true,
             Typed::Begin {
+                kind: Collection::Stream,
+                ..
+            } => stream = Some(Parts::default()),
+            Typed::Element(Element::Stream(part)) => stream.as_mut()?.add(part)?,
+            Typed::Begin {
                 kind: Collection::Hash | Collection::Set | Collection::SortedSet,
                 ..
             }
@@ -129,7 +136,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Data> {
     let hash = (!fields.is_empty()).then(|| Data::Hash(Arc::new(fields)));
     let sorted = (!scores.is_empty()).then(|| Data::SortedSet(Arc::new(scores)));
     let list = (!elements.is_empty()).then(|| Data::List(Arc::new(elements)));
-    string.or(hash).or(set).or(sorted).or(list)
+    let stream = stream.map(|parts| Data::Stream(Arc::new(parts.stream)));
+    string.or(hash).or(set).or(sorted).or(list).or(stream)
 }
 
 #[test]

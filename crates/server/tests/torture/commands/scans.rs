@@ -50,7 +50,7 @@ fn has(data: &Data, name: &[u8]) -> bool {
         Data::Hash(fields) => fields.contains_key(name),
         Data::Set(members) => members.contains(name),
         Data::SortedSet(scores) => scores.contains_key(name),
-        Data::String(_) | Data::List(_) => false,
+        Data::String(_) | Data::List(_) | Data::Stream(_) => false,
     }
 }
 
@@ -59,7 +59,7 @@ fn names(data: &Data) -> BTreeSet<Vec<u8>> {
         Data::Hash(fields) => fields.keys().cloned().collect(),
         Data::Set(members) => Clone::clone(members),
         Data::SortedSet(scores) => scores.keys().cloned().collect(),
-        Data::String(_) | Data::List(_) => BTreeSet::new(),
+        Data::String(_) | Data::List(_) | Data::Stream(_) => BTreeSet::new(),
     }
 }
 

@@ -1,10 +1,10 @@
 //! The words of a shape, and the arguments in their place.
 
 use super::{
-    BIG_NUMBERS, FUTURE_MS, HASHES, HYPERLOGLOGS, LISTS, NEVER_THERE, NUMBERS, PLACES, POPULATED,
-    Plan, SETS, SHORT_LIVES, SORTED_SETS, VALUES,
+    BIG_NUMBERS, ENTRIES_OF_TIME, FIRST_TIME, FUTURE_MS, HASHES, HYPERLOGLOGS, LISTS, NEVER_THERE,
+    NUMBERS, PLACES, POPULATED, Plan, SETS, SHORT_LIVES, SORTED_SETS, STREAMS, VALUES,
 };
-use crate::torture::commands::{bits, payload, words_of_items};
+use crate::torture::commands::{bits, payload, streams, words_of_items};
 use crate::torture::model::DATABASES;
 use crate::torture::script::Arg;
 
@@ -25,6 +25,7 @@ impl Plan {
             ("p", PLACES),
             ("l", LISTS),
             ("y", HYPERLOGLOGS),
+            ("s", STREAMS),
             ("w", NEVER_THERE),
             ("d", POPULATED),
         ];
@@ -32,6 +33,11 @@ impl Plan {
             let number = self.random.u32(..*count);
             let class = class.chars().next().expect("it has one");
             return vec![Arg::word(self.name(lane, class, number) + rest)];
+        }
+        self.entries += u64::from(token == "add");
+        let now = FIRST_TIME + self.entries / ENTRIES_OF_TIME;
+        if let Some(args) = streams::words(&mut self.random, now, token) {
+            return args;
         }
         let databases = if self.is_cluster { 1 } else { DATABASES };
         let random = &mut self.random;

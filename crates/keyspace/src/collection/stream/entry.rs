@@ -1,4 +1,4 @@
-//! Entries of streams as items: an ID and its content.
+//! Entries as items: an ID and its content.
 //!
 //! ```text
 //!  item   distance, a cell | content, a cell
@@ -6,51 +6,18 @@
 //!
 //! A stream has a base: a time in ms, that of its first entry. An entry `d` ms later (or earlier: `d` is
 //! below 0) has the distance 2 * d, and one more if its sequence number is not 0: then the content begins
-//! with the cell of that number. An ID from 2^61 ms away on has the byte 0xff and its 16 bytes, big-endian,
-//! in the place of the distance.
+//! with the cell of that number. An ID with a time or a sequence number of 2^48 - 1 or more has no
+//! distance: in its place are the byte 0xff and the 16 bytes of the ID, big-endian.
 
-use super::cell::Cell;
-use super::run::Item;
+use super::id::{FAR, Id};
+use crate::collection::cell::Cell;
+use crate::collection::run::Item;
 
-/// Times so many ms away from the base have no distance.
-const FAR: i128 = 1 << 61;
 /// Bytes of an ID that has no distance, and the first of them: no text of a number begins with it.
-const FAR_LEN: usize = 17;
-const FAR_MARK: u8 = 0xff;
-/// Bytes of the cell of a sequence number, at most.
-const SEQ_MAX: usize = 9;
-
-/// The ID of an entry: a time (ms), and a number among those of one time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Id {
-    /// Unix, ms.
-    pub ms: u64,
-    /// Sequence number.
-    pub seq: u64,
-}
-
-impl Id {
-    /// The last of all.
-    pub const MAX: Id = Id {
-        ms: u64::MAX,
-        seq: u64::MAX,
-    };
-
-    /// The order key.
-    #[inline]
-    pub fn order(self) -> u128 {
-        u128::from(self.ms) << 64 | u128::from(self.seq)
-    }
-
-    /// The ID of an order key.
-    #[inline]
-    pub fn of_order(order: u128) -> Id {
-        Id {
-            ms: (order >> 64) as u64,
-            seq: order as u64,
-        }
-    }
-}
+pub(super) const FAR_LEN: usize = 17;
+pub(super) const FAR_MARK: u8 = 0xff;
+/// Bytes of the cell of a number, at most.
+const NUMBER_MAX: usize = 9;
 
 /// An entry of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,27 +35,27 @@ pub struct EntryBuffer {
     content: Vec<u8>,
 }
 
-/// Ms from a base to a time, if there is a distance.
-#[inline]
-fn later(base: u64, ms: u64) -> Option<i64> {
-    let later = i128::from(ms) - i128::from(base);
-    (-FAR..FAR).contains(&later).then_some(later as i64)
+/// The name of an ID that has no distance.
+pub(super) fn far_name(id: Id) -> [u8; FAR_LEN] {
+    let mut name = [FAR_MARK; FAR_LEN];
+    name[1..].copy_from_slice(&id.bits().to_be_bytes());
+    name
 }
 
 impl<'a> StreamEntry<'a> {
     /// It as an item of a stream of this base.
     pub fn item(self, base: u64, buffer: &'a mut EntryBuffer) -> Item<'a> {
         let StreamEntry { id, content } = self;
-        let Some(later) = later(base, id.ms) else {
-            buffer.far[0] = FAR_MARK;
-            buffer.far[1..].copy_from_slice(&id.order().to_be_bytes());
+        if !id.is_near() {
+            buffer.far = far_name(id);
             return Item::pair(Cell::Bytes(&buffer.far), Cell::Bytes(content));
-        };
+        }
+        let later = id.ms.wrapping_sub(base) as i64;
         let distance = Cell::Int(later << 1 | i64::from(id.seq != 0));
         if id.seq == 0 {
             return Item::pair(distance, Cell::Bytes(content));
         }
-        let mut seq = [0; SEQ_MAX];
+        let mut seq = [0; NUMBER_MAX];
         let end = Cell::Int(id.seq as i64).encode(&mut seq);
         buffer.content.clear();
         buffer.content.extend_from_slice(&seq[..end]);
@@ -105,27 +72,22 @@ impl<'a> StreamEntry<'a> {
         let distance = match item.name {
             Cell::Int(distance) => distance,
             Cell::Bytes(&[FAR_MARK, ref id @ ..]) => {
-                let id = Id::of_order(u128::from_be_bytes(id.try_into().ok()?));
-                let is_far = later(base, id.ms).is_none();
-                return is_far.then_some(StreamEntry { id, content });
+                let id = Id::of_bits(u128::from_be_bytes(id.try_into().ok()?));
+                return (!id.is_near()).then_some(StreamEntry { id, content });
             }
             Cell::Bytes(_) => return None,
         };
         let ms = base.checked_add_signed(distance >> 1)?;
-        later(base, ms)?;
-        if distance & 1 == 0 {
-            let id = Id { ms, seq: 0 };
-            return Some(StreamEntry { id, content });
-        }
-        let (seq, end) = Cell::check(content, 0, true).ok()?;
-        let Cell::Int(seq) = seq else { return None };
-        let id = Id {
-            ms,
-            seq: seq as u64,
+        let (seq, from) = match distance & 1 {
+            0 => (0, 0),
+            _ => match Cell::check(content, 0, true).ok()? {
+                (Cell::Int(seq), end) if seq != 0 => (seq as u64, end),
+                _ => return None,
+            },
         };
-        (seq != 0).then(|| StreamEntry {
-            id,
-            content: &content[end..],
+        (ms < FAR && seq < FAR).then(|| StreamEntry {
+            id: Id { ms, seq },
+            content: &content[from..],
         })
     }
 }
@@ -134,15 +96,15 @@ impl<'a> StreamEntry<'a> {
 mod tests {
     use super::*;
 
-    /// Times at the ends of all, and at those of distances.
+    /// Times at the ends of all, and at those of order keys.
     const TIMES: [u64; 9] = [
         0,
         1,
-        (1 << 61) - 1,
-        1 << 61,
-        (1 << 61) + 1,
+        FAR - 1,
+        FAR,
+        FAR + 1,
         1_700_000_000_000,
-        u64::MAX - (1 << 61),
+        1 << 62,
         u64::MAX - 1,
         u64::MAX,
     ];
@@ -150,9 +112,9 @@ mod tests {
     #[test]
     fn an_entry_has_one_form() {
         let mut buffers = [EntryBuffer::default(), EntryBuffer::default()];
-        for base in TIMES {
+        for base in TIMES.into_iter().filter(|&base| base < FAR) {
             for ms in TIMES {
-                for seq in [0, 1, 53, 54, 1 << 63, u64::MAX] {
+                for seq in [0, 1, 53, 54, FAR - 1, FAR, 1 << 63, u64::MAX] {
                     let (id, content) = (Id { ms, seq }, &b"content"[..]);
                     let entry = StreamEntry { id, content };
                     let [first, second] = &mut buffers;
@@ -160,8 +122,9 @@ mod tests {
                     assert_eq!(StreamEntry::of(base, &item), Some(entry), "{base} {id:?}");
                     // The other form of the same ID is none.
                     let distance = (i128::from(ms) - i128::from(base)) * 2 + i128::from(seq != 0);
-                    let far = [&[FAR_MARK][..], &id.order().to_be_bytes()].concat();
-                    let near = entry.item(ms, second);
+                    let far = far_name(id);
+                    let near = Id { ms: base, seq };
+                    let near = StreamEntry { id: near, content }.item(base, second);
                     let other = match (item.name, i64::try_from(distance)) {
                         (Cell::Int(_), _) => Item::pair(Cell::Bytes(&far), Cell::Bytes(content)),
                         (Cell::Bytes(_), Ok(distance)) => Item {

@@ -1,0 +1,255 @@
+//! XACK, and XPENDING: entries that were delivered and not acknowledged.
+
+use std::collections::BTreeMap;
+
+use keyspace::StreamRef;
+use keyspace::collection::Base;
+use keyspace::collection::stream::{Group, Id, ItemBuffer, Pending, Section, StreamItems};
+
+use super::super::prepare::leaves::AskedLeaves;
+use super::super::{Args, Context, Failure, Handled, Next, failure};
+use super::group::no_key_or_group;
+use super::id::{self, End, IdText};
+use super::leaves::{self, lacks};
+use super::read::{BAD_END, BAD_START};
+use crate::config::Packed;
+use crate::observe::notify::Event;
+use crate::request::Reply;
+
+/// The pending entries of these IDs that a group has, each once.
+pub(super) fn pending_of(
+    stream: StreamRef<'_>,
+    group: u32,
+    ids: &[Id],
+    buffer: &mut ItemBuffer,
+) -> Vec<Pending> {
+    let mut found: Vec<Pending> = ids
+        .iter()
+        .filter_map(|&id| stream.pending(group, id, buffer))
+        .collect();
+    found.sort_unstable_by_key(|pending| pending.id);
+    found.dedup_by_key(|pending| pending.id);
+    found
+}
+
+/// How many pending entries each consumer has of these.
+pub(super) fn by_consumer(pending: &[Pending]) -> BTreeMap<u32, i64> {
+    let mut counts = BTreeMap::new();
+    for pending in pending {
+        *counts.entry(pending.consumer).or_default() += 1;
+    }
+    counts
+}
+
+/// The leaves that XACK needs: those of the pending entries of its IDs.
+pub(super) fn leaves_of_xack(stream: StreamRef<'_>, asked: &AskedLeaves<'_>) -> Vec<Base> {
+    let args = asked.args;
+    let ids = id::all(args, 3).unwrap_or_default();
+    let group = stream.group(args.get(2), &mut ItemBuffer::default());
+    group.map_or(Vec::new(), |group| {
+        leaves_to_ack(stream, group.number, &ids)
+    })
+}
+
+fn leaves_to_ack(stream: StreamRef<'_>, group: u32, ids: &[Id]) -> Vec<Base> {
+    let section = Section::of_pending(group);
+    let cold = ids.iter().filter_map(|&id| stream.cold_at(section, id));
+    cold.collect()
+}
+
+/// `XACK key group id [id ...]`
+pub(super) fn xack(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let (key, name) = (args.key(1), args.get(2));
+    let (mut shard, mut buffer) = (context.store.lock(key), ItemBuffer::default());
+    let found = shard.read_items::<StreamItems>(key)?;
+    let group = found
+        .as_ref()
+        .and_then(|found| found.stream().group(name, &mut buffer));
+    let (Some(found), Some(mut group)) = (found, group) else {
+        context.reply.integer(0);
+        return Ok(Next::Done);
+    };
+    let ids = id::all(args, 3)?;
+    let stream = found.stream();
+    if lacks(stream, |stream| leaves_to_ack(stream, group.number, &ids)) {
+        return Ok(Next::Retry);
+    }
+    let acknowledged = pending_of(stream, group.number, &ids, &mut buffer);
+    if !acknowledged.is_empty() {
+        found.edit(Event::NONE, Packed::NONE, |edit| {
+            for pending in &acknowledged {
+                edit.take_pending(group.number, pending, &mut buffer);
+                edit.note_change();
+            }
+            for (consumer, count) in by_consumer(&acknowledged) {
+                edit.count_pending(group.number, consumer, -count);
+            }
+            group.pending = group.pending.saturating_sub(acknowledged.len() as u64);
+            edit.put_group(name, &group);
+        });
+    }
+    context.reply.integer(acknowledged.len() as i64);
+    Ok(Next::Done)
+}
+
+/// Which pending entries XPENDING shows.
+struct Range<'a> {
+    from: Id,
+    last: Id,
+    most: u64,
+    /// They were delivered at least so long ago (ms).
+    idle: u64,
+    consumer: Option<&'a [u8]>,
+}
+
+impl<'a> Range<'a> {
+    /// `None`: a summary is wanted.
+    fn parse(args: &Args<'a>) -> Result<Option<Range<'a>>, Failure> {
+        match args.len() {
+            3 => return Ok(None),
+            6..=9 => {}
+            _ => return Err(failure::SYNTAX),
+        }
+        let (mut at, mut idle) = (3, 0);
+        if args.is(3, "IDLE") {
+            idle = args.integer(4)?;
+            if args.len() < 8 {
+                return Err(failure::SYNTAX);
+            }
+            at += 2;
+        }
+        let most = u64::try_from(args.integer(at + 2)?).unwrap_or(0);
+        let start = End::parse(args.get(at), 0)?;
+        let from = match start.is_excluded {
+            true => start.id.next().ok_or(BAD_START)?,
+            false => start.id,
+        };
+        let end = End::parse(args.get(at + 1), u64::MAX)?;
+        let last = match end.is_excluded {
+            true => end.id.previous().ok_or(BAD_END)?,
+            false => end.id,
+        };
+        Ok(Some(Range {
+            from,
+            last,
+            most,
+            idle: u64::try_from(idle).unwrap_or(0),
+            consumer: args.optional(at + 3),
+        }))
+    }
+}
+
+/// The leaves that XPENDING needs: of a summary those of the first and the last pending entry, else all of
+/// its range.
+pub(super) fn leaves_of_xpending(stream: StreamRef<'_>, asked: &AskedLeaves<'_>) -> Vec<Base> {
+    let args = asked.args;
+    let group = stream.group(args.get(2), &mut ItemBuffer::default());
+    match (group, Range::parse(args)) {
+        (Some(group), Ok(range)) => leaves_to_show(stream, group.number, range.as_ref()),
+        _ => Vec::new(),
+    }
+}
+
+fn leaves_to_show(stream: StreamRef<'_>, group: u32, range: Option<&Range<'_>>) -> Vec<Base> {
+    let section = Section::of_pending(group);
+    match range {
+        Some(range) if range.from > range.last => Vec::new(),
+        Some(range) => leaves::of_range(stream, section, range.from, range.last),
+        None => [Id::MIN, Id::MAX]
+            .into_iter()
+            .flat_map(|id| leaves::of_range(stream, section, id, id))
+            .collect(),
+    }
+}
+
+/// `XPENDING key group [[IDLE min-idle-time] start end count [consumer]]`
+pub(super) fn xpending(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let range = Range::parse(args)?;
+    let (key, name, now) = (args.key(1), args.get(2), context.store.now.max(0) as u64);
+    let (mut shard, mut buffer) = (context.store.lock(key), ItemBuffer::default());
+    let found = shard.read_items::<StreamItems>(key)?;
+    let stream = found.as_ref().map(|found| found.stream());
+    let group = stream.and_then(|stream| stream.group(name, &mut buffer));
+    let (Some(stream), Some(group)) = (stream, group) else {
+        return Err(no_key_or_group(key.bytes, name, ""));
+    };
+    if lacks(stream, |stream| {
+        leaves_to_show(stream, group.number, range.as_ref())
+    }) {
+        return Ok(Next::Retry);
+    }
+    let Some(range) = range else {
+        summarize(&mut context.reply, stream, &group);
+        return Ok(Next::Done);
+    };
+    let reply = &mut context.reply;
+    if range.from > range.last {
+        reply.empty_array();
+        return Ok(Next::Done);
+    }
+    let number = match range.consumer {
+        None => None,
+        Some(consumer) => match stream.consumer_number(group.number, consumer, &mut buffer) {
+            Some(number) => Some(number),
+            None => {
+                reply.empty_array();
+                return Ok(Next::Done);
+            }
+        },
+    };
+    let is_wanted = |pending: &Pending| {
+        number.is_none_or(|number| pending.consumer == number)
+            && (range.idle == 0 || idle(pending, now) >= range.idle as i64)
+    };
+    let shown: Vec<Pending> = stream
+        .pending_from(group.number, range.from)
+        .take_while(|pending| pending.id <= range.last)
+        .filter(is_wanted)
+        .take(usize::try_from(range.most).unwrap_or(usize::MAX))
+        .collect();
+    reply.array(shown.len());
+    for pending in shown {
+        reply.array(4);
+        reply.bulk(IdText::of(pending.id).bytes());
+        let consumer = stream.consumer(group.number, pending.consumer, &mut buffer);
+        reply.bulk(consumer.map_or(b"", |consumer| consumer.name));
+        reply.integer(idle(&pending, now).max(0));
+        reply.integer(pending.deliveries as i64);
+    }
+    Ok(Next::Done)
+}
+
+/// How long ago a pending entry was delivered (ms).
+pub(super) fn idle(pending: &Pending, now: u64) -> i64 {
+    now.wrapping_sub(pending.delivered) as i64
+}
+
+/// Answers with how many pending entries there are, the first and the last of them, and the consumers that
+/// have some.
+fn summarize(reply: &mut Reply<'_>, stream: StreamRef<'_>, group: &Group) {
+    let mut buffer = ItemBuffer::default();
+    let first = stream.pending_from(group.number, Id::MIN).next();
+    let last = stream.last_pending(group.number);
+    reply.array(4);
+    reply.integer(group.pending as i64);
+    let (Some(first), Some(last)) = (first, last) else {
+        reply.null();
+        reply.null();
+        reply.null_array();
+        return;
+    };
+    reply.bulk(IdText::of(first.id).bytes());
+    reply.bulk(IdText::of(last.id).bytes());
+    let consumers = stream.consumer_names(group.number);
+    let consumers = consumers.filter_map(|(name, number)| {
+        let consumer = stream.consumer(group.number, number, &mut buffer)?;
+        (consumer.pending > 0).then_some((name, consumer.pending))
+    });
+    let consumers: Vec<_> = consumers.collect();
+    reply.array(consumers.len());
+    for (name, pending) in consumers {
+        reply.array(2);
+        reply.bulk(name);
+        reply.bulk(pending.to_string().as_bytes());
+    }
+}

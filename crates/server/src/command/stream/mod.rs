@@ -1,0 +1,194 @@
+//! Streams: values that are entries in the order of their IDs.
+//!
+//! The table of the family is here; its handlers are in the files below, in table order:
+//!
+//! | file | commands |
+//! |---|---|
+//! | `write` | XADD XDEL XTRIM XSETID |
+//! | `read` | XLEN XRANGE XREVRANGE |
+//! | `consume` | XREAD XREADGROUP; `deliver` gives their entries, `waiting` has their waits |
+//! | `group` | XGROUP |
+//! | `ack` | XACK XPENDING |
+//! | `claim` | XCLAIM XAUTOCLAIM |
+//! | `info` | XINFO |
+//!
+//! `id` reads and writes IDs, `trim` the options of XADD and XTRIM, `leaves` says which leaves of a large
+//! stream commands need in memory, `progress` how far a group is. All from `consume` on is in the table of
+//! `group_table`, the arguments of both tables in `arguments`.
+
+mod ack;
+mod arguments;
+mod claim;
+mod consume;
+mod deliver;
+mod group;
+mod group_table;
+mod id;
+mod info;
+mod leaves;
+mod progress;
+mod read;
+mod trim;
+mod waiting;
+mod write;
+
+pub(crate) use group_table::COMMANDS as GROUPS;
+
+use super::spec::ItemsNeeded;
+use super::{Arg, ArgKind, KeySpec, Makes, Spec, access, flag::*};
+use arguments::{COUNT, END, ID, KEY, READS, START};
+
+/// Fields and values in turn.
+const PAIRS: Arg = Arg::block(
+    "field_value",
+    &[
+        Arg::of("field", ArgKind::String),
+        Arg::of("value", ArgKind::String),
+    ],
+)
+.multiple();
+
+/// How many entries stay.
+const TRIM: Arg = Arg::block(
+    "trim",
+    &[
+        Arg::one_of(
+            "strategy",
+            &[
+                Arg::word("maxlen", "MAXLEN"),
+                Arg::word("minid", "MINID").since("6.2.0"),
+            ],
+        ),
+        Arg::one_of(
+            "operator",
+            &[Arg::word("equal", "="), Arg::word("approximately", "~")],
+        )
+        .optional(),
+        Arg::of("threshold", ArgKind::String),
+        Arg::of("count", ArgKind::Integer)
+            .token("LIMIT")
+            .since("6.2.0")
+            .optional(),
+    ],
+);
+
+/// The table of this family.
+pub(crate) const COMMANDS: &[Spec] = &[
+    Spec {
+        name: "xadd",
+        makes: Makes::Little,
+        arity: -5,
+        flags: WRITE | DENYOOM | FAST,
+        keys: &[KeySpec {
+            notes: Some("UPDATE instead of INSERT because of the optional trimming feature"),
+            ..KeySpec::one(1, access::RW | access::UPDATE)
+        }],
+        summary: "Adds an entry behind all others of a stream, and returns its ID",
+        complexity: "O(log N), and O(log N) for what it removes",
+        tips: &["nondeterministic_output"],
+        args: &[
+            KEY,
+            Arg::word("nomkstream", "NOMKSTREAM")
+                .since("6.2.0")
+                .optional(),
+            TRIM.optional(),
+            Arg::one_of("id_or_auto", &[Arg::word("auto_id", "*"), ID]),
+            PAIRS,
+        ],
+        history: &[
+            ("6.2.0", "Takes NOMKSTREAM, MINID and LIMIT."),
+            ("7.0.0", "Takes IDs of the form `<ms>-*`."),
+        ],
+        items: ItemsNeeded::Entries(write::leaves_of_xadd),
+        handler: write::xadd,
+        ..READS
+    },
+    Spec {
+        name: "xdel",
+        makes: Makes::Little,
+        arity: -3,
+        flags: WRITE | FAST | REMOVES,
+        keys: &[KeySpec::one(1, access::RW | access::DELETE)],
+        summary: "Removes entries; tells how many there were",
+        complexity: "O(log N) for each ID",
+        args: &[KEY, ID.multiple()],
+        items: ItemsNeeded::Entries(write::leaves_of_xdel),
+        handler: write::xdel,
+        ..READS
+    },
+    Spec {
+        name: "xtrim",
+        makes: Makes::Little,
+        arity: -4,
+        flags: WRITE | REMOVES,
+        keys: &[KeySpec::one(1, access::RW | access::DELETE)],
+        summary: "Removes the first entries of a stream; tells how many there were",
+        complexity: "O(log N), and O(1) for a leaf of entries that goes",
+        tips: &["nondeterministic_output"],
+        args: &[KEY, TRIM],
+        history: &[("6.2.0", "Takes MINID and LIMIT.")],
+        items: ItemsNeeded::Entries(write::leaves_of_xtrim),
+        handler: write::xtrim,
+        ..READS
+    },
+    Spec {
+        name: "xsetid",
+        makes: Makes::Little,
+        arity: -3,
+        flags: WRITE | DENYOOM | FAST,
+        keys: &[KeySpec::one(1, access::RW | access::UPDATE)],
+        summary: "Sets the last ID of a stream, for those that copy streams",
+        args: &[
+            KEY,
+            Arg::of("last-id", ArgKind::String),
+            Arg::of("entries_added", ArgKind::Integer)
+                .token("ENTRIESADDED")
+                .since("7.0.0")
+                .optional(),
+            Arg::of("max_deleted_entry_id", ArgKind::String)
+                .token("MAXDELETEDID")
+                .since("7.0.0")
+                .optional(),
+        ],
+        history: &[("7.0.0", "Takes ENTRIESADDED and MAXDELETEDID.")],
+        items: ItemsNeeded::Entries(write::leaves_of_xsetid),
+        handler: write::xsetid,
+        ..READS
+    },
+    Spec {
+        name: "xlen",
+        makes: Makes::Little,
+        arity: 2,
+        flags: READONLY | FAST,
+        keys: &[KeySpec::one(1, access::RO)],
+        summary: "Returns the number of entries",
+        args: &[KEY],
+        items: ItemsNeeded::None,
+        handler: read::xlen,
+        ..READS
+    },
+    Spec {
+        name: "xrange",
+        makes: Makes::Reply,
+        arity: -4,
+        summary: "Returns the entries from an ID to another",
+        complexity: "O(log N + M) for M of N entries",
+        args: &[KEY, START, END, COUNT],
+        history: &[("6.2.0", "An ID behind `(` is not of the range.")],
+        items: ItemsNeeded::Entries(read::leaves_of_xrange),
+        handler: read::xrange,
+        ..READS
+    },
+    Spec {
+        name: "xrevrange",
+        makes: Makes::Reply,
+        arity: -4,
+        summary: "Returns the entries from an ID to another, the last one first",
+        complexity: "O(log N + M) for M of N entries",
+        args: &[KEY, END, START, COUNT],
+        history: &[("6.2.0", "An ID behind `(` is not of the range.")],
+        items: ItemsNeeded::Entries(read::leaves_of_xrevrange),
+        handler: read::xrevrange,
+        ..READS
+    },
+];
