@@ -200,6 +200,7 @@ impl<K: LeafKind> Frozen<K> {
             height: self.height,
             count: self.count,
             instance: self.instance,
+            may_be_cold: true,
             thawed: None,
             alive: PhantomData,
         }
