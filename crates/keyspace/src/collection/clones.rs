@@ -200,7 +200,7 @@ impl<K: LeafKind> Frozen<K> {
             height: self.height,
             count: self.count,
             instance: self.instance,
-            may_be_cold: true,
+            has_cold: None,
             thawed: None,
             alive: PhantomData,
         }

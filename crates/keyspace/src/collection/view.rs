@@ -23,8 +23,8 @@ pub struct View<'t, K> {
     pub(super) count: u64,
     /// The number of its instance in the log; 0 if there is none.
     pub(super) instance: u64,
-    /// Whether leaves may be cold.
-    pub(super) may_be_cold: bool,
+    /// Whether leaves are cold, where it is known without a look at them.
+    pub(super) has_cold: Option<bool>,
     /// What was read of leaves that are cold.
     pub(super) thawed: Option<&'t Thawed>,
     pub(super) alive: PhantomData<&'t [u8]>,
@@ -396,7 +396,8 @@ impl<'t, K: LeafKind> View<'t, K> {
 
     /// Whether items are in the log alone.
     pub fn has_cold_leaves(&self) -> bool {
-        self.may_be_cold && self.leaves(&Edge::default()).any(|leaf| leaf.is_cold())
+        self.has_cold
+            .unwrap_or_else(|| self.leaves(&Edge::default()).any(|leaf| leaf.is_cold()))
     }
 
     /// Shows all items. `read` gives the contents of a record of the tree's instance, on which a cold leaf

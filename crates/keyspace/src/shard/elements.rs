@@ -220,8 +220,8 @@ impl EntryMut<'_, '_> {
         true
     }
 
-    /// Removes elements from a run.
-    fn cut_run(&mut self, from: usize, to: usize) {
+    /// Removes items from a run by their places.
+    pub(super) fn cut_run(&mut self, from: usize, to: usize) {
         let entry = self.entry();
         let (len, form) = (run_of(entry).bytes().len(), entry.form());
         let mut run = RunMut::new(self.resize_value(len, form), len);

@@ -7,7 +7,7 @@ use super::fields::run_of;
 use super::view::{EntryMut, EntryRef};
 use crate::collection::any::{Collection, place_in_stream};
 use crate::collection::kind::LeafKind;
-use crate::collection::run::{BARE, Item, Run, RunMut};
+use crate::collection::run::{BARE, Item, Run};
 use crate::collection::stream::{IdRange, StreamItems, StreamRef};
 use crate::entry::{Kind, Type};
 
@@ -52,7 +52,7 @@ impl EntryMut<'_, '_> {
         }
         let (index, is_there) = place_in_stream(run_of(entry), item);
         if is_there {
-            self.cut_stream_run(index, index + 1);
+            self.cut_run(index, index + 1);
         }
         is_there
     }
@@ -72,19 +72,9 @@ impl EntryMut<'_, '_> {
             let stream = self.stream();
             let (from, to) = (stream.rank(from), stream.rank(to));
             if from < to {
-                self.cut_stream_run(from as usize, to as usize);
+                self.cut_run(from as usize, to as usize);
             }
             to.saturating_sub(from)
         })
-    }
-
-    /// Removes items of a run.
-    fn cut_stream_run(&mut self, from: usize, to: usize) {
-        let entry = self.entry();
-        let (len, form) = (run_of(entry).bytes().len(), entry.form());
-        let mut run = RunMut::new(self.resize_value(len, form), len);
-        run.remove_range(from, to);
-        let left = run.len();
-        self.resize_value(left, form);
     }
 }

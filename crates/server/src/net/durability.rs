@@ -62,6 +62,7 @@ impl Worker {
             return;
         };
         connection.queue(&self.caller.output, from, until);
+        connection.note_memory(self.stats);
         if let Some(lsn) = waits_for {
             connection.held = Some(lsn);
             self.held.push_back((lsn, token));

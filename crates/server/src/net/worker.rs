@@ -369,6 +369,7 @@ impl Worker {
                 Ok(sent) => {
                     connection.note_sent(self.stats, sent);
                     if !connection.backlog.is_empty() {
+                        connection.note_memory(self.stats);
                         self.slow_reader(token);
                         is_left = true;
                     }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::support::{Client, PATIENCE, Server, Target, Value, encode_request, eventually};
+use crate::memory::info;
 
 /// The limit, and what docs/eviction.md allows the process beyond it.
 const LIMITED: &[&str] = &["--maxmemory", "64mb"];
@@ -241,6 +242,28 @@ fn a_client_that_does_not_read_gets_what_fits() {
         std::thread::sleep(Duration::from_millis(20));
         limited.check();
     }
+}
+
+/// Requests that were held back run in one turn; their clients read nothing.
+#[test]
+fn replies_of_one_turn_to_many_clients_have_to_fit() {
+    let mut limited = Limited::start();
+    limited.send(&request(&["SET", "k", &"x".repeat(8_000)]));
+    let asked = repeated(&["MGET"], "k", 100).repeat(20);
+    let held = limited.send(&request(&["CLIENT", "PAUSE", "500", "ALL"]));
+    assert_eq!(held.text(), "OK");
+    let readers: Vec<Client> = std::iter::repeat_with(|| {
+        let mut reader = limited.server.client();
+        reader.send_bytes(&asked).expect("the server reads");
+        reader
+    })
+    .take(400)
+    .collect();
+    eventually("the largest clients are closed", || {
+        info(&mut limited.client, "evicted_clients") > 100
+    });
+    limited.check();
+    drop(readers);
 }
 
 #[test]

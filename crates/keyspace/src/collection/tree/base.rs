@@ -130,7 +130,7 @@ impl<K: LeafKind> Tree<K> {
             height: self.height,
             count: self.count,
             instance: self.logged.instance(),
-            may_be_cold: self.cold > 0,
+            has_cold: Some(self.cold > 0),
             thawed: None,
             alive: PhantomData,
         }

@@ -69,9 +69,9 @@ impl Claim<'_> {
 /// Changes of pending entries that a claim makes.
 #[derive(Default)]
 struct Changes {
-    /// Those that are claimed, each as it was, if it was pending.
-    claimed: Vec<(Pending, Option<Pending>)>,
-    /// The IDs of entries that are gone.
+    /// Those that are claimed, in their new state.
+    claimed: Vec<Pending>,
+    /// Those of entries that are gone.
     gone: Vec<Pending>,
     /// The group has been set to this ID.
     last: Option<Id>,
@@ -107,7 +107,7 @@ impl Changes {
                 if is_new {
                     edit.tell_also(Event::XGROUP_CREATECONSUMER);
                 }
-                for (pending, _) in &self.claimed {
+                for pending in &self.claimed {
                     // The ID may have come twice.
                     let before = edit.stream().pending(group.number, pending.id, &mut buffer);
                     match before {
@@ -297,9 +297,7 @@ pub(super) fn xclaim(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             continue;
         }
         let after = claim.apply(&pending);
-        changes
-            .claimed
-            .push((after, Some(pending).filter(|_| !is_new)));
+        changes.claimed.push(after);
         seen.insert(id, Some(after));
         claimed.push(id);
     }
@@ -359,25 +357,8 @@ pub(super) fn leaves_of_xautoclaim(stream: StreamRef<'_>, asked: &AskedLeaves<'_
 }
 
 fn leaves_to_scan(stream: StreamRef<'_>, group: u32, scan: &Scan) -> Vec<Base> {
-    let section = Section::of_pending(group);
-    if let Some(record) = stream.cold_at(section, scan.from) {
-        return vec![record];
-    }
-    let attempts = scan.most.saturating_mul(ATTEMPTS);
-    let from = stream.rank_of(section, scan.from);
-    // With one after the last.
-    let records = stream.items().cold_between(
-        from.saturating_sub(1),
-        from.saturating_add(attempts).saturating_add(1),
-    );
-    if !records.is_empty() {
-        return records;
-    }
-    let pending = stream.pending_from(group, scan.from);
-    pending
-        .take(usize::try_from(attempts).unwrap_or(usize::MAX))
-        .filter_map(|pending| stream.cold_at(Section::ENTRIES, pending.id))
-        .collect()
+    let looks = scan.most.saturating_mul(ATTEMPTS);
+    leaves::of_pending_entries(stream, group, scan.from, looks, looks, |_| true)
 }
 
 /// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]`
@@ -420,15 +401,11 @@ pub(super) fn xautoclaim(context: &mut Context<'_>, args: &Args<'_>) -> Handled 
             changes.gone.push(pending);
             left -= 1;
         } else if claim.is_idle(&pending) {
-            changes.claimed.push((claim.apply(&pending), Some(pending)));
+            changes.claimed.push(claim.apply(&pending));
             left -= 1;
         }
     }
-    let claimed: Vec<Id> = changes
-        .claimed
-        .iter()
-        .map(|(pending, _)| pending.id)
-        .collect();
+    let claimed: Vec<Id> = changes.claimed.iter().map(|pending| pending.id).collect();
     let reply = &mut context.reply;
     reply.array(3);
     reply.bulk(IdText::of(next.unwrap_or(Id::MIN)).bytes());

@@ -119,7 +119,7 @@ fn leaves_of_history(
         return leaves::of_range(stream, Section::of_pending(group), from, Id::MAX);
     };
     let own = |pending: &Pending| pending.consumer == number;
-    leaves::of_pending_entries(stream, group, from, most, own)
+    leaves::of_pending_entries(stream, group, from, u64::MAX, most, own)
 }
 
 /// Begins the answer of a stream: its key, before the array of its entries.

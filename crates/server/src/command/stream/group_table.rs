@@ -181,7 +181,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         flags: READONLY | BLOCKING | MOVABLE_KEYS,
         taker: Some(&waiting::TAKER),
         keys: &[streams(1)],
-        summary: "Returns the entries of streams behind an ID of each, waits for one if there is none",
+        summary: "Returns the entries of streams after an ID of each, waits for one if there is none",
         complexity: "O(log N + M) for M of N entries of each stream",
         args: &[COUNT, BLOCK, STREAMS],
         items: ItemsNeeded::Entries(consume::leaves_of_xread),
@@ -259,7 +259,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
             )
             .optional(),
         ],
-        history: &[("6.2.0", "Takes IDLE, and IDs behind `(`.")],
+        history: &[(
+            "6.2.0",
+            "Takes IDLE, and `(` before an ID that is excluded.",
+        )],
         items: ItemsNeeded::Entries(ack::leaves_of_xpending),
         handler: ack::xpending,
         ..READS

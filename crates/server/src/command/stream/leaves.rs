@@ -45,14 +45,18 @@ pub(super) fn of_trim(stream: StreamRef<'_>, trim: &Trim, more: u64) -> Vec<Base
 
 /// Those of the items of a range of IDs, and of the place where each of them would be.
 pub(super) fn of_range(stream: StreamRef<'_>, section: Section, from: Id, last: Id) -> Vec<Base> {
+    of_first(stream, section, from, last, u64::MAX)
+}
+
+/// Those of so many items of a range of IDs, and of the item after them.
+fn of_first(stream: StreamRef<'_>, section: Section, from: Id, last: Id, most: u64) -> Vec<Base> {
     let ends = [from, last].map(|id| stream.cold_at(section, id));
     if ends.iter().any(Option::is_some) {
         return ends.into_iter().flatten().collect();
     }
-    let (from, to) = (
-        stream.rank_of(section, from),
-        stream.rank_behind(section, last),
-    );
+    let from = stream.rank_of(section, from);
+    let to = stream.rank_behind(section, last);
+    let to = to.min(from.saturating_add(most));
     stream.items().cold_between(from.saturating_sub(1), to + 1)
 }
 
@@ -68,23 +72,23 @@ pub(super) fn of_cut(stream: StreamRef<'_>, from: u64, to: u64) -> Vec<Base> {
     records
 }
 
-/// Those of at most so many pending entries of a group from an ID on that are wanted, and of the entries
-/// themselves: first those of the pending ones.
+/// Those of a walk over at most `looks` pending entries of a group from an ID on, and of the entries of at
+/// most `most` of them that are wanted: first those of the pending ones.
 pub(super) fn of_pending_entries(
     stream: StreamRef<'_>,
     group: u32,
     from: Id,
+    looks: u64,
     most: u64,
     is_wanted: impl Fn(&Pending) -> bool,
 ) -> Vec<Base> {
-    let section = Section::of_pending(group);
-    // A walk may come to the end of the section.
-    let records = of_range(stream, section, from, Id::MAX);
+    let records = of_first(stream, Section::of_pending(group), from, Id::MAX, looks);
     if !records.is_empty() {
         return records;
     }
-    let wanted = stream.pending_from(group, from).filter(is_wanted);
-    let wanted = wanted.take(usize::try_from(most).unwrap_or(usize::MAX));
+    let count = |count| usize::try_from(count).unwrap_or(usize::MAX);
+    let pending = stream.pending_from(group, from).take(count(looks));
+    let wanted = pending.filter(is_wanted).take(count(most));
     wanted
         .filter_map(|pending| stream.cold_at(Section::ENTRIES, pending.id))
         .collect()

@@ -83,7 +83,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             notes: Some("UPDATE instead of INSERT because of the optional trimming feature"),
             ..KeySpec::one(1, access::RW | access::UPDATE)
         }],
-        summary: "Adds an entry behind all others of a stream, and returns its ID",
+        summary: "Adds an entry at the end of a stream, and returns its ID",
         complexity: "O(log N), and O(log N) for what it removes",
         tips: &["nondeterministic_output"],
         args: &[
@@ -174,7 +174,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Returns the entries from an ID to another",
         complexity: "O(log N + M) for M of N entries",
         args: &[KEY, START, END, COUNT],
-        history: &[("6.2.0", "An ID behind `(` is not of the range.")],
+        history: &[("6.2.0", "Takes `(` before an ID that is excluded.")],
         items: ItemsNeeded::Entries(read::leaves_of_xrange),
         handler: read::xrange,
         ..READS
@@ -186,7 +186,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Returns the entries from an ID to another, the last one first",
         complexity: "O(log N + M) for M of N entries",
         args: &[KEY, END, START, COUNT],
-        history: &[("6.2.0", "An ID behind `(` is not of the range.")],
+        history: &[("6.2.0", "Takes `(` before an ID that is excluded.")],
         items: ItemsNeeded::Entries(read::leaves_of_xrevrange),
         handler: read::xrevrange,
         ..READS
