@@ -277,7 +277,7 @@ fn stream_request(random: &mut fastrand::Rng) -> String {
     let group = format!("g{}", random.u32(..3));
     let consumer = ["anna", "bert"][random.usize(..2)];
     let number = random.u32(..400);
-    match random.u32(..24) {
+    match random.u32(..28) {
         0..6 => format!("XADD {one} * field {number} other {number}"),
         6 => format!(
             "XADD {one} MAXLEN {number} * large {}",
@@ -299,6 +299,10 @@ fn stream_request(random: &mut fastrand::Rng) -> String {
         20 => format!("XCLAIM {one} {group} {consumer} 0 {number} FORCE"),
         21 => format!("XAUTOCLAIM {one} {group} {consumer} 0 0 COUNT {number}"),
         22 => format!("COPY {one} {two} REPLACE"),
+        23 => format!("XDELEX {one} DELREF IDS 2 {number} 1-1"),
+        24 => format!("XACKDEL {one} {group} ACKED IDS 1 {number}"),
+        25 => format!("XTRIM {one} MAXLEN {number} ACKED"),
+        26 => format!("XADD {one} MAXLEN {number} DELREF * field {number}"),
         _ => format!("RENAME {one} {two}"),
     }
 }

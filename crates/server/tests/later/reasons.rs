@@ -33,8 +33,8 @@ pub(super) const REASONS: &[(&[&str], &str)] = &[
         "nodes of a cluster do not talk to each other: the file of cluster-map says all (docs/cluster.md)",
     ),
     (
-        &["command xackdel", "command xdelex", "argument x*"],
-        "streams are those of Redis 7.0 so far",
+        &["argument xinfo|stream: another form"],
+        "the same arguments, in the form in which Redis 7.0 describes them",
     ),
     (
         &["command commandlog", "flag exec skip_commandlog"],

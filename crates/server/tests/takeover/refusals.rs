@@ -26,15 +26,15 @@ fn what_cannot_be_taken_over_is_named() {
     for (before, line, behind, reason) in [
         (
             "",
-            "XDELEX visits IDS 1 1-0",
+            "BF.ADD visits monday",
             "",
-            format!("XDELEX, key \"visits\": {unknown}"),
+            format!("BF.ADD, key \"visits\": {unknown}"),
         ),
         (
             "MULTI\nSET b 1",
-            "XACKDEL h g IDS 1 1-0",
+            "JSON.SET h $ 1",
             "EXEC",
-            format!("XACKDEL, key \"h\": {unknown}"),
+            format!("JSON.SET, key \"h\": {unknown}"),
         ),
         (
             "",

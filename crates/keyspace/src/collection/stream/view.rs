@@ -161,6 +161,16 @@ impl<'e> StreamRef<'e> {
         self.entry_at(rank).filter(|entry| entry.id == id)
     }
 
+    /// The entries from a rank on, among all items. The leaves that the iterator comes to are in memory.
+    pub fn entries_from(self, rank: u64) -> impl Iterator<Item = StreamEntry<'e>> + use<'e> {
+        let base = self.base();
+        let items = match self.items {
+            ItemsRef::Run(run) => AllItems::Run(run.range(rank as usize)),
+            ItemsRef::Tree(tree) => AllItems::Tree(Box::new(tree.from_rank(rank))),
+        };
+        items.map_while(move |item| StreamEntry::of(base, &item))
+    }
+
     /// The first entry, and the last.
     pub fn ends(self) -> Option<(StreamEntry<'e>, StreamEntry<'e>)> {
         let last = self.items.len().checked_sub(1)?;

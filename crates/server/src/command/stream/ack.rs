@@ -51,7 +51,7 @@ pub(super) fn leaves_of_xack(stream: StreamRef<'_>, asked: &AskedLeaves<'_>) -> 
     })
 }
 
-fn leaves_to_ack(stream: StreamRef<'_>, group: u32, ids: &[Id]) -> Vec<Base> {
+pub(super) fn leaves_to_ack(stream: StreamRef<'_>, group: u32, ids: &[Id]) -> Vec<Base> {
     let section = Section::of_pending(group);
     let cold = ids.iter().filter_map(|&id| stream.cold_at(section, id));
     cold.collect()

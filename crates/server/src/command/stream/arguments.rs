@@ -16,3 +16,25 @@ pub(super) const READS: Spec = Spec {
     since: "5.0.0",
     ..Spec::BASE
 };
+
+/// The treatment of references of groups to entries that are removed.
+pub(super) const CONDITION: Arg = Arg::one_of(
+    "condition",
+    &[
+        Arg::word("keepref", "KEEPREF"),
+        Arg::word("delref", "DELREF"),
+        Arg::word("acked", "ACKED"),
+    ],
+)
+.since("8.2.0")
+.optional();
+
+/// IDs after their number.
+pub(super) const IDS: Arg = Arg::block(
+    "ids",
+    &[Arg::of("numids", ArgKind::Integer), ID.multiple()],
+)
+.token("IDS");
+
+/// A release in which several commands have taken these options.
+pub(super) const CONDITION_SINCE: (&str, &str) = ("8.2.0", "Takes KEEPREF, DELREF and ACKED.");

@@ -2,8 +2,8 @@
 
 use super::super::spec::{Begin, Find, ItemsNeeded};
 use super::super::{Arg, ArgKind, KeySpec, Makes, Spec, access, flag::*};
-use super::arguments::{COUNT, END, ID, KEY, READS, START};
-use super::{ack, claim, consume, group, info, waiting};
+use super::arguments::{CONDITION, COUNT, END, ID, IDS, KEY, READS, START};
+use super::{ack, claim, consume, group, info, references, waiting};
 
 const GROUP: Arg = Arg::of("group", ArgKind::String);
 const CONSUMER: Arg = Arg::of("consumer", ArgKind::String);
@@ -232,6 +232,20 @@ pub(crate) const COMMANDS: &[Spec] = &[
         args: &[KEY, GROUP, ID.multiple()],
         items: ItemsNeeded::Entries(ack::leaves_of_xack),
         handler: ack::xack,
+        ..READS
+    },
+    Spec {
+        name: "xackdel",
+        makes: Makes::Little,
+        arity: -6,
+        flags: WRITE | FAST | REMOVES,
+        keys: &[KeySpec::one(1, access::RW | access::UPDATE | access::DELETE)],
+        since: "8.2.0",
+        summary: "Removes pending entries that were processed, and the entries",
+        complexity: "O(G log N) for each ID and G groups",
+        args: &[KEY, GROUP, CONDITION, IDS],
+        items: ItemsNeeded::Entries(references::leaves_of_xackdel),
+        handler: references::xackdel,
         ..READS
     },
     Spec {

@@ -10,6 +10,7 @@
 //! | `group` | XGROUP |
 //! | `ack` | XACK XPENDING |
 //! | `claim` | XCLAIM XAUTOCLAIM |
+//! | `references` | XDELEX XACKDEL, and the same options of XADD and XTRIM |
 //! | `info` | XINFO |
 //!
 //! `id` reads and writes IDs, `trim` the options of XADD and XTRIM, `leaves` says which leaves of a large
@@ -28,6 +29,7 @@ mod info;
 mod leaves;
 mod progress;
 mod read;
+mod references;
 mod trim;
 mod waiting;
 mod write;
@@ -36,7 +38,7 @@ pub(crate) use group_table::COMMANDS as GROUPS;
 
 use super::spec::ItemsNeeded;
 use super::{Arg, ArgKind, KeySpec, Makes, Spec, access, flag::*};
-use arguments::{COUNT, END, ID, KEY, READS, START};
+use arguments::{CONDITION, CONDITION_SINCE, COUNT, END, ID, IDS, KEY, READS, START};
 
 /// Fields and values in turn.
 const PAIRS: Arg = Arg::block(
@@ -49,28 +51,23 @@ const PAIRS: Arg = Arg::block(
 .multiple();
 
 /// How many entries stay.
-const TRIM: Arg = Arg::block(
-    "trim",
+const STRATEGY: Arg = Arg::one_of(
+    "strategy",
     &[
-        Arg::one_of(
-            "strategy",
-            &[
-                Arg::word("maxlen", "MAXLEN"),
-                Arg::word("minid", "MINID").since("6.2.0"),
-            ],
-        ),
-        Arg::one_of(
-            "operator",
-            &[Arg::word("equal", "="), Arg::word("approximately", "~")],
-        )
-        .optional(),
-        Arg::of("threshold", ArgKind::String),
-        Arg::of("count", ArgKind::Integer)
-            .token("LIMIT")
-            .since("6.2.0")
-            .optional(),
+        Arg::word("maxlen", "MAXLEN"),
+        Arg::word("minid", "MINID").since("6.2.0"),
     ],
 );
+const OPERATOR: Arg = Arg::one_of(
+    "operator",
+    &[Arg::word("equal", "="), Arg::word("approximately", "~")],
+)
+.optional();
+const THRESHOLD: Arg = Arg::of("threshold", ArgKind::String);
+const LIMIT: Arg = Arg::of("count", ArgKind::Integer)
+    .token("LIMIT")
+    .since("6.2.0")
+    .optional();
 
 /// The table of this family.
 pub(crate) const COMMANDS: &[Spec] = &[
@@ -91,13 +88,15 @@ pub(crate) const COMMANDS: &[Spec] = &[
             Arg::word("nomkstream", "NOMKSTREAM")
                 .since("6.2.0")
                 .optional(),
-            TRIM.optional(),
+            CONDITION,
+            Arg::block("trim", &[STRATEGY, OPERATOR, THRESHOLD, LIMIT]).optional(),
             Arg::one_of("id_or_auto", &[Arg::word("auto_id", "*"), ID]),
             PAIRS,
         ],
         history: &[
             ("6.2.0", "Takes NOMKSTREAM, MINID and LIMIT."),
             ("7.0.0", "Takes IDs of the form `<ms>-*`."),
+            CONDITION_SINCE,
         ],
         items: ItemsNeeded::Entries(write::leaves_of_xadd),
         handler: write::xadd,
@@ -117,6 +116,20 @@ pub(crate) const COMMANDS: &[Spec] = &[
         ..READS
     },
     Spec {
+        name: "xdelex",
+        makes: Makes::Little,
+        arity: -5,
+        flags: WRITE | FAST | REMOVES,
+        keys: &[KeySpec::one(1, access::RW | access::DELETE)],
+        since: "8.2.0",
+        summary: "Removes entries, with what groups have of them or if groups have nothing of them",
+        complexity: "O(G log N) for each ID and G groups",
+        args: &[KEY, CONDITION, IDS],
+        items: ItemsNeeded::Entries(references::leaves_of_xdelex),
+        handler: references::xdelex,
+        ..READS
+    },
+    Spec {
         name: "xtrim",
         makes: Makes::Little,
         arity: -4,
@@ -125,8 +138,11 @@ pub(crate) const COMMANDS: &[Spec] = &[
         summary: "Removes the first entries of a stream; tells how many there were",
         complexity: "O(log N), and O(1) for a leaf of entries that goes",
         tips: &["nondeterministic_output"],
-        args: &[KEY, TRIM],
-        history: &[("6.2.0", "Takes MINID and LIMIT.")],
+        args: &[
+            KEY,
+            Arg::block("trim", &[STRATEGY, OPERATOR, THRESHOLD, LIMIT, CONDITION]),
+        ],
+        history: &[("6.2.0", "Takes MINID and LIMIT."), CONDITION_SINCE],
         items: ItemsNeeded::Entries(write::leaves_of_xtrim),
         handler: write::xtrim,
         ..READS

@@ -27,6 +27,31 @@ enum Keeps {
     From(Id),
 }
 
+/// The treatment of references to an entry that is to be removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum References {
+    /// KEEPREF: they stay.
+    #[default]
+    Keep,
+    /// DELREF: pending entries are removed with it.
+    Remove,
+    /// ACKED: it stays if there are any.
+    Acked,
+}
+
+impl References {
+    /// The option that an argument is.
+    pub(super) fn at(args: &Args<'_>, at: usize) -> Option<References> {
+        [
+            ("KEEPREF", References::Keep),
+            ("DELREF", References::Remove),
+            ("ACKED", References::Acked),
+        ]
+        .into_iter()
+        .find_map(|(word, option)| args.is(at, word).then_some(option))
+    }
+}
+
 /// How a stream is trimmed.
 #[derive(Clone, Copy)]
 pub(super) struct Trim {
@@ -35,6 +60,8 @@ pub(super) struct Trim {
     nodes: Option<Nodes>,
     /// No more entries go at once.
     most: u64,
+    /// The treatment of references of groups.
+    pub(super) references: References,
 }
 
 /// The limits of a node of a stream in Redis; 0 is no limit.
@@ -82,18 +109,27 @@ const TRIMMED_DEFAULT: u64 = 10_000;
 const TRIMMED_MOST: u64 = 1_000_000;
 
 impl Trim {
-    /// How many entries go, from the first one on, once `more` were added.
+    /// How many entries go, from the first one on, once `more` were added. An upper bound while these are not
+    /// there yet.
     pub(super) fn gone(&self, stream: StreamRef<'_>, more: u64) -> u64 {
         let (first, len) = (stream.first_rank(), stream.len() + more);
         let gone = match self.keeps {
             Keeps::Len(most) => len.saturating_sub(most),
-            Keeps::From(id) => stream.rank_of(Section::ENTRIES, id).saturating_sub(first),
+            Keeps::From(id) => match stream.rank_of(Section::ENTRIES, id) {
+                end if end == stream.items().len() => end + more - first,
+                end => end.saturating_sub(first),
+            },
         };
         let gone = gone.min(self.most);
         match self.nodes {
             Some(nodes) if 0 < gone && gone < len => gone - gone % nodes.len(stream),
             _ => gone,
         }
+    }
+
+    /// Whether entries after the first ones that are too many may go in the place of some that stay.
+    pub(super) fn skips(&self) -> bool {
+        matches!((self.keeps, self.nodes), (Keeps::Len(_), None))
     }
 
     /// Whether entries go as whole nodes go: how many is told by the first one.
@@ -130,7 +166,7 @@ impl TrimOptions {
         settings: &Settings,
     ) -> Result<TrimOptions, Failure> {
         let mut options = TrimOptions::default();
-        let (mut keeps, mut is_about, mut limit) = (None, false, None);
+        let (mut keeps, mut is_about, mut limit, mut references) = (None, false, None, None);
         let mut at = 2;
         while at < args.len() {
             let left = args.len() - 1 - at;
@@ -163,6 +199,8 @@ impl TrimOptions {
                 };
             } else if is_add && args.is(at, "NOMKSTREAM") {
                 options.only_present = true;
+            } else if let (None, Some(word)) = (references, References::at(args, at)) {
+                references = Some(word);
             } else if is_add {
                 options.id = Some(id::to_add(args.get(at))?);
                 break;
@@ -187,6 +225,7 @@ impl TrimOptions {
                 (Some(most), _) => most,
                 (None, Some(nodes)) => nodes.most(),
             },
+            references: references.unwrap_or_default(),
         });
         Ok(options)
     }

@@ -10,7 +10,8 @@ use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::deliver::top;
 use super::id::{self, AskedId, IdText};
 use super::leaves::{self, lacks};
-use super::trim::{Trim, TrimOptions};
+use super::references::{self, leaves_to_trim};
+use super::trim::{References, Trim, TrimOptions};
 use crate::config::Packed;
 use crate::observe::notify::Event;
 use crate::store::StreamEdit;
@@ -81,18 +82,26 @@ fn write_content(
 fn trim_entries(edit: &mut StreamEdit<'_, '_>, trim: &Trim, head: &mut Head) -> u64 {
     let stream = edit.stream();
     let (first, gone) = (stream.first_rank(), trim.gone(stream, 0));
-    let id = |rank| stream.entry_at(rank).map(|entry| entry.id);
-    let Some((from, last)) = gone
-        .checked_sub(1)
-        .and_then(|last| Some((id(first)?, id(first + last)?)))
-    else {
-        return 0;
+    let gone = if trim.references == References::Acked {
+        let ranges = references::acknowledged(stream, trim, gone);
+        ranges.iter().map(|range| edit.cut_ids(range)).sum()
+    } else {
+        let id = |rank| stream.entry_at(rank).map(|entry| entry.id);
+        let Some((from, last)) = gone
+            .checked_sub(1)
+            .and_then(|last| Some((id(first)?, id(first + last)?)))
+        else {
+            return 0;
+        };
+        if trim.references == References::Remove {
+            references::forget_range(edit, from, last);
+        }
+        edit.cut_ids(&IdRange {
+            section: Section::ENTRIES,
+            from,
+            last,
+        })
     };
-    let gone = edit.cut_ids(&IdRange {
-        section: Section::ENTRIES,
-        from,
-        last,
-    });
     head.len = head.len.saturating_sub(gone);
     gone
 }
@@ -109,7 +118,7 @@ fn leaves_to_add(stream: StreamRef<'_>, trim: Option<&Trim>) -> Vec<Base> {
     let len = stream.items().len();
     let mut records = stream.items().cold_between(len.saturating_sub(1), len);
     if let Some(trim) = trim {
-        records.extend(leaves::of_trim(stream, trim, 1));
+        records.extend(leaves_to_trim(stream, trim, 1));
     }
     records
 }
@@ -211,7 +220,7 @@ pub(super) fn xdel(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 pub(super) fn leaves_of_xtrim(stream: StreamRef<'_>, asked: &AskedLeaves<'_>) -> Vec<Base> {
     let options = TrimOptions::parse(asked.args, false, asked.settings).ok();
     let trim = options.and_then(|options| options.trim);
-    trim.map_or(Vec::new(), |trim| leaves::of_trim(stream, &trim, 0))
+    trim.map_or(Vec::new(), |trim| leaves_to_trim(stream, &trim, 0))
 }
 
 /// `XTRIM key MAXLEN | MINID [= | ~] threshold [LIMIT count]`
@@ -224,7 +233,7 @@ pub(super) fn xtrim(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         context.reply.integer(0);
         return Ok(Next::Done);
     };
-    if lacks(stream.stream(), |stream| leaves::of_trim(stream, &trim, 0)) {
+    if lacks(stream.stream(), |stream| leaves_to_trim(stream, &trim, 0)) {
         return Ok(Next::Retry);
     }
     let gone = stream.edit(Event::XTRIM, Packed::NONE, |edit| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::support::Value;
 use crate::torture::model::{Call, Expect, number};
 use crate::torture::script::Arg;
-use crate::torture::streams::{Id, Stream, Texts};
+use crate::torture::streams::{Group, Id, Stream, Texts};
 use crate::torture::values::Data;
 
 /// Consumers that requests name.
@@ -194,10 +194,44 @@ enum Keeps {
     From(Id),
 }
 
+/// The treatment of references of groups to an entry that is to be removed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum References {
+    Keep,
+    Remove,
+    Acked,
+}
+
+impl References {
+    pub(super) fn of(word: &[u8]) -> Option<References> {
+        match word {
+            b"KEEPREF" => Some(References::Keep),
+            b"DELREF" => Some(References::Remove),
+            b"ACKED" => Some(References::Acked),
+            _ => None,
+        }
+    }
+
+    /// Removes an entry of a stream; `None`: it stays, because groups refer to it.
+    pub(super) fn remove(self, stream: &mut Stream, id: Id) -> Option<bool> {
+        let mut groups = stream.groups.values();
+        let refers = |group: &Group| id > group.last || group.pending.contains_key(&id);
+        if self == References::Acked && groups.any(refers) {
+            return None;
+        }
+        if self == References::Remove {
+            for group in stream.groups.values_mut() {
+                group.pending.remove(&id);
+            }
+        }
+        Some(stream.entries.remove(&id).is_some())
+    }
+}
+
 impl Keeps {
-    /// `MAXLEN | MINID [= | ~] threshold [LIMIT 0]`, and how many arguments that is. Of `~` shapes have
-    /// thresholds that remove all or nothing.
-    fn parse(args: &[Vec<u8>]) -> (Keeps, usize) {
+    /// `MAXLEN | MINID [= | ~] threshold [LIMIT 0] [KEEPREF | DELREF | ACKED]`, and how many arguments that
+    /// is. Of `~` shapes have thresholds that remove all or nothing.
+    fn parse(args: &[Vec<u8>]) -> (Keeps, References, usize) {
         let has_sign = matches!(&args[1][..], b"=" | b"~");
         let at = 1 + usize::from(has_sign);
         let keeps = match &args[0][..] {
@@ -205,19 +239,26 @@ impl Keeps {
             _ => Keeps::From(exact(&args[at])),
         };
         let has_limit = args.get(at + 1).is_some_and(|word| word == b"LIMIT");
-        (keeps, at + 1 + 2 * usize::from(has_limit))
+        let at = at + 1 + 2 * usize::from(has_limit);
+        match args.get(at).and_then(|word| References::of(word)) {
+            Some(references) => (keeps, references, at + 1),
+            None => (keeps, References::Keep, at),
+        }
     }
 
-    /// Removes the others; how many.
-    fn trim(&self, stream: &mut Stream) -> usize {
+    /// Removes the others, as far as they may go; how many.
+    fn trim(&self, stream: &mut Stream, references: References) -> usize {
         let before = stream.entries.len();
-        match *self {
-            Keeps::Len(most) => {
-                while stream.entries.len() > most {
-                    stream.entries.pop_first();
-                }
+        let ids: Vec<Id> = match *self {
+            Keeps::Len(most) if before > most => stream.entries.keys().copied().collect(),
+            Keeps::Len(_) => Vec::new(),
+            Keeps::From(id) => stream.entries.range(..id).map(|(&id, _)| id).collect(),
+        };
+        for id in ids {
+            if matches!(*self, Keeps::Len(most) if stream.entries.len() <= most) {
+                break;
             }
-            Keeps::From(id) => stream.entries = stream.entries.split_off(&id),
+            references.remove(stream, id);
         }
         before - stream.entries.len()
     }
@@ -237,12 +278,12 @@ fn next_id(last: Id, asked: &[u8]) -> Option<Id> {
 
 /// `key [NOMKSTREAM] [MAXLEN | MINID ...] id field value ...`
 pub(super) fn xadd(call: &mut Call<'_>) -> Expect {
-    let (args, mut at, mut keeps) = (call.args, 1, None);
+    let (args, mut at, mut trim) = (call.args, 1, None);
     let is_only_present = args[at] == b"NOMKSTREAM";
     at += usize::from(is_only_present);
     if matches!(&args[at][..], b"MAXLEN" | b"MINID") {
-        let (kept, len) = Keeps::parse(&args[at..]);
-        (keeps, at) = (Some(kept), at + len);
+        let (keeps, references, len) = Keeps::parse(&args[at..]);
+        (trim, at) = (Some((keeps, references)), at + len);
     }
     if !is_only_present {
         make(call, &args[0]);
@@ -255,8 +296,8 @@ pub(super) fn xadd(call: &mut Call<'_>) -> Expect {
         };
         stream.entries.insert(id, Arc::new(args[at + 1..].to_vec()));
         (stream.last, stream.added) = (id, stream.added + 1);
-        if let Some(keeps) = &keeps {
-            keeps.trim(stream);
+        if let Some((keeps, references)) = &trim {
+            keeps.trim(stream, *references);
         }
         Expect::Is(id.value())
     });
@@ -278,11 +319,53 @@ pub(super) fn xdel(call: &mut Call<'_>) -> Expect {
     removed.or(Expect::int(0))
 }
 
+/// `key [KEEPREF | DELREF | ACKED] IDS count id ...`, of XACKDEL with a group after the key.
+fn remove_asked(call: &mut Call<'_>, group: Option<&[u8]>) -> Expect {
+    let (args, from) = (call.args, 1 + usize::from(group.is_some()));
+    let references = References::of(&args[from]);
+    let ids = &args[from + 2 + usize::from(references.is_some())..];
+    let references = references.unwrap_or(References::Keep);
+    let missing = || Expect::All(ids.iter().map(|_| Expect::Is(Value::Int(-1))).collect());
+    let removed = change(call, &args[0], |stream| {
+        if group.is_some_and(|name| !stream.groups.contains_key(name)) {
+            return missing();
+        }
+        let mut remove = |id: Id| {
+            if let Some(name) = group {
+                let group = stream.groups.get_mut(name).expect("it was found");
+                if group.pending.remove(&id).is_none() {
+                    return -1;
+                }
+            }
+            match references.remove(stream, id) {
+                None => 2,
+                Some(false) if group.is_none() => -1,
+                Some(false) => 1,
+                Some(true) => {
+                    stream.deleted = stream.deleted.max(id);
+                    1
+                }
+            }
+        };
+        let outcomes = ids.iter().map(|text| remove(exact(text)));
+        Expect::All(outcomes.map(|outcome| Expect::Is(Value::Int(outcome))).collect())
+    });
+    removed.or(missing())
+}
+
+pub(super) fn xdelex(call: &mut Call<'_>) -> Expect {
+    remove_asked(call, None)
+}
+
+pub(super) fn xackdel(call: &mut Call<'_>) -> Expect {
+    remove_asked(call, Some(&call.args[1]))
+}
+
 pub(super) fn xtrim(call: &mut Call<'_>) -> Expect {
     let args = call.args;
-    let (keeps, _) = Keeps::parse(&args[1..]);
+    let (keeps, references, _) = Keeps::parse(&args[1..]);
     let gone = change(call, &args[0], |stream| {
-        Expect::int(keeps.trim(stream) as u64)
+        Expect::int(keeps.trim(stream, references) as u64)
     });
     gone.or(Expect::int(0))
 }
