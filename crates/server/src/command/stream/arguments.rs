@@ -30,11 +30,8 @@ pub(super) const CONDITION: Arg = Arg::one_of(
 .optional();
 
 /// IDs after their number.
-pub(super) const IDS: Arg = Arg::block(
-    "ids",
-    &[Arg::of("numids", ArgKind::Integer), ID.multiple()],
-)
-.token("IDS");
+pub(super) const IDS: Arg =
+    Arg::block("ids", &[Arg::of("numids", ArgKind::Integer), ID.multiple()]).token("IDS");
 
 /// A release in which several commands have taken these options.
 pub(super) const CONDITION_SINCE: (&str, &str) = ("8.2.0", "Takes KEEPREF, DELREF and ACKED.");

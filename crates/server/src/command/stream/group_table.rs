@@ -239,7 +239,10 @@ pub(crate) const COMMANDS: &[Spec] = &[
         makes: Makes::Little,
         arity: -6,
         flags: WRITE | FAST | REMOVES,
-        keys: &[KeySpec::one(1, access::RW | access::UPDATE | access::DELETE)],
+        keys: &[KeySpec::one(
+            1,
+            access::RW | access::UPDATE | access::DELETE,
+        )],
         since: "8.2.0",
         summary: "Removes pending entries that were processed, and the entries",
         complexity: "O(G log N) for each ID and G groups",

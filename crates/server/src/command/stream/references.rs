@@ -4,9 +4,7 @@
 
 use keyspace::StreamRef;
 use keyspace::collection::Base;
-use keyspace::collection::stream::{
-    Group, Id, IdRange, ItemBuffer, Pending, Section, StreamItems,
-};
+use keyspace::collection::stream::{Group, Id, IdRange, ItemBuffer, Pending, Section, StreamItems};
 
 use super::super::prepare::leaves::AskedLeaves;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
@@ -44,9 +42,8 @@ impl Groups {
     fn refer_to(&mut self, stream: StreamRef<'_>, id: Id) -> bool {
         let buffer = &mut self.buffer;
         let mut groups = self.all.iter();
-        groups.any(|(_, group)| {
-            id > group.last || stream.pending(group.number, id, buffer).is_some()
-        })
+        groups
+            .any(|(_, group)| id > group.last || stream.pending(group.number, id, buffer).is_some())
     }
 
     /// Removes the pending entries of an ID from all groups; whether there were some.
@@ -201,8 +198,12 @@ fn remove_asked(context: &mut Context<'_>, args: &Args<'_>, name: Option<&[u8]>)
     let mut groups = found
         .as_ref()
         .map_or(Groups::default(), |found| Groups::of(found.stream()));
-    let acknowledging =
-        name.map(|name| groups.all.iter().position(|(its, _)| its.as_slice() == name));
+    let acknowledging = name.map(|name| {
+        groups
+            .all
+            .iter()
+            .position(|(its, _)| its.as_slice() == name)
+    });
     let (Some(found), None | Some(Some(_))) = (found, acknowledging) else {
         context.reply.array(asked.ids.len());
         asked.ids.for_each(|_| context.reply.integer(-1));
@@ -318,7 +319,9 @@ pub(super) fn forget_range(edit: &mut StreamEdit<'_, '_>, from: Id, last: Id) {
 
 /// The last ID that all groups have been delivered, and the number of all pending entries.
 fn reach(stream: StreamRef<'_>) -> (Id, u64) {
-    let all = stream.groups().map(|(_, group)| (group.last, group.pending));
+    let all = stream
+        .groups()
+        .map(|(_, group)| (group.last, group.pending));
     all.fold((Id::MAX, 0), |(reach, pending), (last, more)| {
         (reach.min(last), pending.saturating_add(more))
     })
@@ -326,12 +329,7 @@ fn reach(stream: StreamRef<'_>) -> (Id, u64) {
 
 /// The leaves of the entries that a trim looks at to find so many that are acknowledged, and of their pending
 /// entries, once `more` were added.
-fn leaves_of_acknowledged(
-    stream: StreamRef<'_>,
-    trim: &Trim,
-    gone: u64,
-    more: u64,
-) -> Vec<Base> {
+fn leaves_of_acknowledged(stream: StreamRef<'_>, trim: &Trim, gone: u64, more: u64) -> Vec<Base> {
     let (items, first) = (stream.items(), stream.first_rank());
     let (reach, pending) = reach(stream);
     if let Some(record) = stream.cold_at(Section::ENTRIES, reach) {
@@ -354,7 +352,9 @@ fn leaves_of_acknowledged(
         return records;
     }
     let (from, last) = ids_of(stream, first..end);
-    let sections = stream.groups().map(|(_, group)| Section::of_pending(group.number));
+    let sections = stream
+        .groups()
+        .map(|(_, group)| Section::of_pending(group.number));
     sections
         .flat_map(|section| leaves::of_range(stream, section, from, last))
         .collect()

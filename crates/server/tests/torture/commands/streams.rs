@@ -348,7 +348,11 @@ fn remove_asked(call: &mut Call<'_>, group: Option<&[u8]>) -> Expect {
             }
         };
         let outcomes = ids.iter().map(|text| remove(exact(text)));
-        Expect::All(outcomes.map(|outcome| Expect::Is(Value::Int(outcome))).collect())
+        Expect::All(
+            outcomes
+                .map(|outcome| Expect::Is(Value::Int(outcome)))
+                .collect(),
+        )
     });
     removed.or(missing())
 }
