@@ -28,12 +28,11 @@ struct Groups {
 }
 
 impl Groups {
-    fn of(stream: StreamRef<'_>) -> Groups {
+    /// Those of a stream that are wanted.
+    fn of(stream: StreamRef<'_>, is_wanted: impl Fn(&[u8]) -> bool) -> Groups {
+        let wanted = stream.groups().filter(|(name, _)| is_wanted(name));
         Groups {
-            all: stream
-                .groups()
-                .map(|(name, group)| (name.to_vec(), group))
-                .collect(),
+            all: wanted.map(|(name, group)| (name.to_vec(), group)).collect(),
             buffer: ItemBuffer::default(),
         }
     }
@@ -144,38 +143,43 @@ impl Asked {
     }
 }
 
-/// The leaves that the removal of entries needs: those of the entries, and of their pending entries.
-fn leaves_to_remove(stream: StreamRef<'_>, references: References, ids: &[Id]) -> Vec<Base> {
+/// The leaves that the removal of entries needs: those of the entries, and of the pending entries of the
+/// group that acknowledges them, or of all groups.
+fn leaves_to_remove(
+    stream: StreamRef<'_>,
+    references: References,
+    acknowledging: Option<&[u8]>,
+    ids: &[Id],
+) -> Vec<Base> {
     let mut records = leaves::of_ids(stream, ids);
-    if references != References::Keep {
-        for (_, group) in stream.groups() {
+    for (name, group) in stream.groups() {
+        if references != References::Keep || acknowledging == Some(name) {
             records.extend(leaves_to_ack(stream, group.number, ids));
         }
     }
     records
 }
 
+fn leaves_of_removal(asked: &AskedLeaves<'_>, stream: StreamRef<'_>, has_group: bool) -> Vec<Base> {
+    let args = asked.args;
+    let (name, from) = match has_group {
+        true => (Some(args.get(2)), 3),
+        false => (None, 2),
+    };
+    let asked = Asked::parse(args, from).and_then(|its| Ok((its.references, its.ids(args)?)));
+    asked.map_or(Vec::new(), |(references, ids)| {
+        leaves_to_remove(stream, references, name, &ids)
+    })
+}
+
 /// The leaves that XDELEX needs.
 pub(super) fn leaves_of_xdelex(stream: StreamRef<'_>, asked: &AskedLeaves<'_>) -> Vec<Base> {
-    let args = asked.args;
-    let asked = Asked::parse(args, 2).and_then(|its| Ok((its.references, its.ids(args)?)));
-    asked.map_or(Vec::new(), |(references, ids)| {
-        leaves_to_remove(stream, references, &ids)
-    })
+    leaves_of_removal(asked, stream, false)
 }
 
 /// The leaves that XACKDEL needs.
 pub(super) fn leaves_of_xackdel(stream: StreamRef<'_>, asked: &AskedLeaves<'_>) -> Vec<Base> {
-    let args = asked.args;
-    let Some(group) = stream.group(args.get(2), &mut ItemBuffer::default()) else {
-        return Vec::new();
-    };
-    let asked = Asked::parse(args, 3).and_then(|its| Ok((its.references, its.ids(args)?)));
-    asked.map_or(Vec::new(), |(references, ids)| {
-        let mut records = leaves_to_remove(stream, references, &ids);
-        records.extend(leaves_to_ack(stream, group.number, &ids));
-        records
-    })
+    leaves_of_removal(asked, stream, true)
 }
 
 /// `XDELEX key [KEEPREF | DELREF | ACKED] IDS numids id [id ...]`
@@ -195,9 +199,12 @@ fn remove_asked(context: &mut Context<'_>, args: &Args<'_>, name: Option<&[u8]>)
     let mut shard = context.store.lock(key);
     let found = shard.find_items::<StreamItems>(key)?;
     let asked = Asked::parse(args, if name.is_some() { 3 } else { 2 })?;
-    let mut groups = found
-        .as_ref()
-        .map_or(Groups::default(), |found| Groups::of(found.stream()));
+    let is_wanted =
+        |its: &[u8]| asked.references != References::Keep || name.is_some_and(|name| its == name);
+    let groups = found.as_ref();
+    let mut groups = groups.map_or(Groups::default(), |found| {
+        Groups::of(found.stream(), is_wanted)
+    });
     let acknowledging = name.map(|name| {
         groups
             .all
@@ -211,11 +218,7 @@ fn remove_asked(context: &mut Context<'_>, args: &Args<'_>, name: Option<&[u8]>)
     };
     let (ids, references) = (asked.ids(args)?, asked.references);
     if lacks(found.stream(), |stream| {
-        let mut records = leaves_to_remove(stream, references, &ids);
-        if let Some(Some(at)) = acknowledging {
-            records.extend(leaves_to_ack(stream, groups.all[at].1.number, &ids));
-        }
-        records
+        leaves_to_remove(stream, references, name, &ids)
     }) {
         return Ok(Next::Retry);
     }
@@ -305,7 +308,7 @@ fn leaves_of_references(stream: StreamRef<'_>, from: Id, last: Id) -> Vec<Base> 
 
 /// Removes the pending entries of all groups of the entries of a range.
 pub(super) fn forget_range(edit: &mut StreamEdit<'_, '_>, from: Id, last: Id) {
-    let mut groups = Groups::of(edit.stream());
+    let mut groups = Groups::of(edit.stream(), |_| true);
     for at in 0..groups.all.len() {
         let stream = edit.stream();
         let pending: Vec<Pending> = stream

@@ -123,8 +123,8 @@ fn leaves_to_add(stream: StreamRef<'_>, trim: Option<&Trim>) -> Vec<Base> {
     records
 }
 
-/// `XADD key [NOMKSTREAM] [MAXLEN | MINID [= | ~] threshold [LIMIT count]] * | id
-/// field value [field value ...]`
+/// `XADD key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [MAXLEN | MINID [= | ~] threshold [LIMIT count]]
+/// * | id field value [field value ...]`
 pub(super) fn xadd(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let settings = &context.server.settings;
     let options = TrimOptions::parse(args, true, settings)?;
@@ -223,7 +223,7 @@ pub(super) fn leaves_of_xtrim(stream: StreamRef<'_>, asked: &AskedLeaves<'_>) ->
     trim.map_or(Vec::new(), |trim| leaves_to_trim(stream, &trim, 0))
 }
 
-/// `XTRIM key MAXLEN | MINID [= | ~] threshold [LIMIT count]`
+/// `XTRIM key MAXLEN | MINID [= | ~] threshold [LIMIT count] [KEEPREF | DELREF | ACKED]`
 pub(super) fn xtrim(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let options = TrimOptions::parse(args, false, &context.server.settings)?;
     let trim = options.trim.expect("XTRIM has a strategy");

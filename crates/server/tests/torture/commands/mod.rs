@@ -249,6 +249,7 @@ pub(crate) const COMMANDS: &[Row] = &[
         "{s} {g} ACKED IDS 3 {id} {id} {id}", "{s} {g} ACKED IDS 2 {id} {id}"], streams::xackdel),
     keys("xtrim", 8, &["{s} MAXLEN {entries}", "{s} MAXLEN = {entries}", "{s} MINID {id}",
         "{s} MAXLEN {entries} ACKED", "{s} MINID {id} ACKED", "{s} MAXLEN {entries} DELREF",
+        "{s} MAXLEN ~ 0 LIMIT 0 ACKED", "{s} MAXLEN ~ 0 LIMIT 0 DELREF",
         "{s} MAXLEN ~ 0 LIMIT 0", "{s} MINID ~ 1-1"], streams::xtrim),
     keys("xsetid", 6, &["{s} {idnext}", "{s} {id}", "{s} {idnext} ENTRIESADDED {entries} MAXDELETEDID {id}",
         "{s} {idnext} ENTRIESADDED 100000 MAXDELETEDID 0-0"], streams::xsetid),
