@@ -85,7 +85,7 @@ impl Limited {
         others.iter().filter(|reply| is_refused(reply)).count()
     }
 
-    /// As [`Limited::check`], with 8 MiB more: searches beside each other have exceeded the bound by 4 MB.
+    /// As [`Limited::check`], with 8 MiB more: workers beside each other have exceeded the bound by 4 MB.
     fn check_nearly(&self) {
         let most = self.server.most_resident_bytes();
         assert!(most <= MOST + (8 << 20), "{most} bytes of {MOST} and 8 MiB");
@@ -262,7 +262,8 @@ fn replies_of_one_turn_to_many_clients_have_to_fit() {
     eventually("the largest clients are closed", || {
         info(&mut limited.client, "evicted_clients") > 100
     });
-    limited.check();
+    // Replies of clients that another worker has closed go when their own worker comes to them.
+    limited.check_nearly();
     drop(readers);
 }
 
