@@ -16,10 +16,10 @@ use super::any::Collection;
 use super::cell::Cell;
 use super::kind::{LeafKind, Scores};
 use super::node::Node;
+use super::path::part_before;
 use super::run::{Fraction, Item};
 use super::sorted::{SortedSet, scored};
 use super::tree::Tree;
-use super::view::part_before;
 
 /// Items whose searches go together.
 pub const AHEAD_MAX: usize = 64;

@@ -105,6 +105,14 @@ pub(crate) fn place_in_stream(run: Run<'_>, item: &Item<'_>) -> (usize, bool) {
     (place, found.is_some_and(is_it))
 }
 
+/// Whether an item comes after all those of the run of a small stream that has some.
+pub(crate) fn is_last_in_stream(run: Run<'_>, item: &Item<'_>) -> bool {
+    let (kind, mut scratch) = (StreamItems::of_run(run), [0; DECIMAL_MAX]);
+    let edge = Edge::of(&kind, item, &mut scratch);
+    run.last_start()
+        .is_some_and(|at| kind.is_before_at(run, at, &edge))
+}
+
 /// The seed of the tree that a run becomes: that of a stream is in its run.
 pub(crate) fn seed_of(kind: Kind, run: Run<'_>, other: Seed) -> Seed {
     match kind {

@@ -210,6 +210,30 @@ impl<'a> Cell<'a> {
     }
 }
 
+/// The integer whose cell in its shortest form is at `at`, of bytes of which nothing is known, and where it
+/// ends; `None` if there is none.
+#[inline]
+pub(super) fn integer_at(bytes: &[u8], at: usize) -> Option<(i64, usize)> {
+    let (&head, rest) = bytes.get(at..)?.split_first()?;
+    if head >= SMALL {
+        return Some((i64::from(head - SMALL), at + 1));
+    }
+    let width = usize::from(head.wrapping_sub(LONG));
+    if !(1..=8).contains(&width) {
+        return None;
+    }
+    let above = 64 - 8 * width;
+    let integer = match rest.first_chunk() {
+        Some(&word) => i64::from_le_bytes(word) << above >> above,
+        None => widen_last(rest.get(..width)?),
+    };
+    let is_shortest = match width {
+        1 => !(0..SMALL_COUNT).contains(&integer),
+        _ => integer << (above + 8) >> (above + 8) != integer,
+    };
+    is_shortest.then_some((integer, at + 1 + width))
+}
+
 /// Whether the cell at `at` is this one, as the name of an item: in its shortest form.
 #[inline]
 pub(super) fn is_at(bytes: &[u8], at: usize, name: Cell<'_>) -> bool {
@@ -354,6 +378,33 @@ mod tests {
                 }
             );
         }
+    }
+
+    #[test]
+    fn integers_are_read_as_other_cells_are() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut integers = 0;
+        for round in 0..40_000 {
+            let mut bytes = [0; 12];
+            bytes.fill_with(|| random.u8(..));
+            match round % 4 {
+                0 => bytes[1] = LONG + random.u8(0..=9),
+                1 => {
+                    let integer = random.i64(..) >> random.u32(0..64);
+                    Cell::Int(integer).encode(&mut bytes[1..]);
+                }
+                2 => bytes[1..4].copy_from_slice(&[LONG + 2, random.u8(0..60), 0]),
+                _ => {}
+            }
+            let bytes = &bytes[..random.usize(0..=12)];
+            let expected = match Cell::check(bytes, 1, true) {
+                Ok((Cell::Int(integer), end)) => Some((integer, end)),
+                _ => None,
+            };
+            integers += usize::from(expected.is_some());
+            assert_eq!(integer_at(bytes, 1), expected, "{bytes:?}");
+        }
+        assert!(integers > 9_000, "{integers}");
     }
 
     #[test]

@@ -45,6 +45,7 @@ mod leaving;
 pub mod log;
 pub mod members;
 mod node;
+mod path;
 pub mod pieces;
 pub mod run;
 mod scans;

@@ -7,12 +7,10 @@ use super::cell::{Cell, DECIMAL_MAX};
 use super::kind::{Edge, LeafKind};
 use super::log::leaf::LeafRecord;
 use super::node::{Base, Child, Node};
+use super::path::Path;
 use super::run::{Damage, Fraction, Item, Items, Run};
 use super::thawed::Thawed;
 use crate::large::LargeValue;
-
-/// Levels of inner nodes a tree may have: with 16 children each they would be more than fit into memory.
-pub(super) const HEIGHT_MAX: usize = 14;
 
 /// A tree at one moment.
 #[derive(Debug)]
@@ -38,81 +36,6 @@ impl<K> Clone for View<'_, K> {
 
 impl<K> Copy for View<'_, K> {}
 
-/// The nodes from the root to a leaf, and which child was taken in each.
-#[derive(Clone, Debug)]
-pub(super) struct Path {
-    pub(super) nodes: [Node; HEIGHT_MAX + 1],
-    pub(super) taken: [u16; HEIGHT_MAX],
-    pub(super) height: usize,
-}
-
-impl Path {
-    fn new(root: Node, height: u8) -> Path {
-        Path {
-            nodes: [root; HEIGHT_MAX + 1],
-            taken: [0; HEIGHT_MAX],
-            height: usize::from(height),
-        }
-    }
-
-    #[inline]
-    pub(super) fn leaf(&self) -> Node {
-        self.nodes[self.height]
-    }
-
-    #[inline]
-    fn take(&mut self, depth: usize, child: usize) {
-        self.taken[depth] = child as u16;
-        self.nodes[depth + 1] = self.nodes[depth].children()[child].node;
-    }
-
-    /// About how much of the leaf is before an edge, if its order keys are evenly spread.
-    #[inline]
-    pub(super) fn part_before(&self, edge: &Edge<'_>) -> Fraction {
-        let Some(above) = self.height.checked_sub(1) else {
-            return Fraction::HALF;
-        };
-        part_before(
-            self.nodes[above].children(),
-            usize::from(self.taken[above]),
-            edge.order,
-        )
-    }
-
-    /// Goes to the next leaf, or to the one before; whether there is one.
-    fn step(&mut self, is_forward: bool) -> bool {
-        for depth in (0..self.height).rev() {
-            let (taken, children) = (usize::from(self.taken[depth]), self.nodes[depth].children());
-            let next = match is_forward {
-                true => Some(taken + 1).filter(|&next| next < children.len()),
-                false => taken.checked_sub(1),
-            };
-            if let Some(next) = next {
-                self.take(depth, next);
-                self.fall(depth + 1, is_forward);
-                return true;
-            }
-        }
-        false
-    }
-
-    /// Goes down to the first leaf below, or to the last.
-    fn fall(&mut self, from: usize, is_first: bool) {
-        for depth in from..self.height {
-            let last = self.nodes[depth].children().len() - 1;
-            self.take(depth, if is_first { 0 } else { last });
-        }
-    }
-
-    /// Whether no leaf is behind this one, or none before.
-    pub(super) fn is_outermost(&self, is_last: bool) -> bool {
-        (0..self.height).all(|depth| match is_last {
-            true => usize::from(self.taken[depth]) + 1 == self.nodes[depth].children().len(),
-            false => self.taken[depth] == 0,
-        })
-    }
-}
-
 /// The fence of the first leaf below a node that is `height` levels above leaves.
 pub(super) fn first_fence<'a>(mut node: Node, height: usize) -> &'a [u8] {
     for _ in 0..height {
@@ -132,16 +55,6 @@ pub(super) fn covering(children: &[Child], height: usize, edge: &Edge<'_>) -> us
     let equal = &children[start..end];
     let below = equal.partition_point(|child| first_fence(child.node, height) <= edge.name);
     (start + below).saturating_sub(1)
-}
-
-/// About how much of a child is before an order key that is in it.
-#[inline]
-pub(super) fn part_before(children: &[Child], index: usize, order: u128) -> Fraction {
-    let from = children[index].order;
-    match children.get(index + 1) {
-        Some(next) => Fraction::of(order.saturating_sub(from), next.order.saturating_sub(from)),
-        None => Fraction::HALF,
-    }
 }
 
 /// The first item of a sorted run that is not before an edge. It is looked for from about `part` of the run
@@ -313,6 +226,16 @@ impl<'t, K: LeafKind> View<'t, K> {
         }
         let (path, index) = self.seek_rank(rank);
         self.run_of(path.leaf()).get(index)
+    }
+
+    /// The run of the first leaf.
+    #[inline]
+    pub(super) fn first_run(&self) -> Run<'t> {
+        let mut node = self.root;
+        for _ in 0..self.height {
+            node = node.children()[0].node;
+        }
+        self.run_of(node)
     }
 
     /// The items from a rank on. Those of a leaf that is not sorted are in any order.

@@ -183,18 +183,31 @@ impl EntryMut<'_, '_> {
         if entry.is_tree() {
             return None;
         }
+        let (run, kind) = (run_of(entry), entry.kind());
+        let (index, is_there) = match kind {
+            Kind::Stream => place_in_stream(run, item),
+            _ => run
+                .find(item.name)
+                .map_or((run.count(), false), |index| (index, true)),
+        };
+        self.set_at(index, is_there, item, most)
+    }
+
+    /// [`EntryMut::set_in_run`] of an item that is at an index, or belongs there. The place in a sorted set is
+    /// looked for.
+    pub(super) fn set_at(
+        &mut self,
+        index: usize,
+        is_there: bool,
+        item: &Item<'_>,
+        most: usize,
+    ) -> Option<Put> {
+        let entry = self.entry();
         let run = run_of(entry);
         let expires = run.flags() & EXPIRING != 0 || item.expiry.is_some();
         let before = run.earliest();
         let (len, kind) = (run.bytes().len(), entry.kind());
-        let found = match kind {
-            Kind::Stream => {
-                let (place, is_there) = place_in_stream(run, item);
-                is_there.then_some(place)
-            }
-            _ => run.find(item.name),
-        };
-        let growth = run.growth(item, found)?;
+        let growth = run.growth(item, is_there.then_some(index))?;
         let new_len = len.saturating_add_signed(growth);
         // One that does not grow stays a run, though the limit may be another by now: an item that is set
         // to what it was is no change, and no log is told of it.
@@ -202,19 +215,19 @@ impl EntryMut<'_, '_> {
             return None;
         }
         let form = entry.form();
-        let is_ordered = kind == Kind::SortedSet;
         let value = self.resize_value(new_len.max(len), form);
         let mut run = RunMut::new(value, len);
-        match found {
-            Some(index) if !is_ordered => run.replace(index, item),
-            _ => {
+        match (kind, is_there) {
+            (Kind::SortedSet, _) => {
                 // Another score is another place.
-                if let Some(index) = found {
+                if is_there {
                     run.remove(index);
                 }
                 let place = place_in_run(kind, run.run(), item);
                 run.insert(place, item);
             }
+            (_, true) => run.replace(index, item),
+            (_, false) => run.insert(index, item),
         }
         if expires {
             run.settle_expiring();
@@ -225,9 +238,9 @@ impl EntryMut<'_, '_> {
         if expires {
             self.guard.settle_items(self.slot, self.hash, before);
         }
-        Some(match found {
-            Some(_) => Put::Replaced,
-            None => Put::Added,
+        Some(match is_there {
+            true => Put::Replaced,
+            false => Put::Added,
         })
     }
 

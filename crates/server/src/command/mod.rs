@@ -62,7 +62,7 @@ pub(crate) use crate::request::{Args, Failure, failure};
 
 use std::cell::Cell;
 
-use keyspace::collection::stream::Content;
+use keyspace::collection::stream::EntryScratch;
 
 use crate::pubsub::Listeners;
 use crate::request::{Output, Reply};
@@ -135,8 +135,8 @@ pub(crate) struct Extras {
     pub(crate) is_outside: bool,
     /// The running command is one of a script.
     pub(crate) in_script: bool,
-    /// Memory for the names and the content of an entry of a stream.
-    pub(crate) entry: (Content, Content),
+    /// Memory for an entry of a stream.
+    pub(crate) entry: EntryScratch,
     /// Values pinned for the running command.
     pub(crate) pins: Vec<(usize, u64)>,
 }

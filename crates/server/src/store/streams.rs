@@ -42,10 +42,18 @@ impl StreamEdit<'_, '_> {
         }
     }
 
-    /// Gives the stream another head.
+    /// Gives the stream another head, or its first.
     #[inline]
     pub(crate) fn put_head(&mut self, head: &Head) {
-        self.put(&head.item(&mut HeadBuffer::default()));
+        let mut buffer = HeadBuffer::default();
+        let item = head.item(&mut buffer);
+        match self.stream().has_head() {
+            true => self.entry.inner.replace_item_at(0, &item),
+            false => drop(self.entry.inner.set_item(&item)),
+        }
+        if let Some(edits) = &mut self.log.edits {
+            edits.set(&item);
+        }
     }
 
     /// Adds a shape.
@@ -53,10 +61,14 @@ impl StreamEdit<'_, '_> {
         self.put(&StreamRef::shape_item(number, names, &mut [0; 2]));
     }
 
-    /// Adds an entry.
+    /// Adds an entry, which probably comes after all others.
     #[inline]
-    pub(crate) fn add(&mut self, base: u64, entry: StreamEntry<'_>) {
-        self.put(&entry.item(base, &mut EntryBuffer::default()));
+    pub(crate) fn add(&mut self, base: u64, entry: StreamEntry<'_>, buffer: &mut EntryBuffer) {
+        let item = entry.item(base, buffer);
+        self.entry.inner.set_last_item(&item);
+        if let Some(edits) = &mut self.log.edits {
+            edits.set(&item);
+        }
         self.changes += 1;
     }
 
@@ -68,6 +80,15 @@ impl StreamEdit<'_, '_> {
         let is_taken = self.take(&item);
         self.changes += u64::from(is_taken);
         is_taken
+    }
+
+    /// Removes so many items from a rank on, which are all that there is of a range of IDs.
+    pub(crate) fn cut_ranks(&mut self, range: &IdRange, rank: u64, count: u64) {
+        self.entry.inner.cut_ranks(range, rank, count);
+        self.changes += count;
+        if let Some(edits) = &mut self.log.edits {
+            edits.cut_ids(range);
+        }
     }
 
     /// Removes the items of a range of IDs; how many there were.
@@ -116,6 +137,16 @@ impl StreamEdit<'_, '_> {
         self.put(&buffer.pending(base, group, pending));
     }
 
+    /// Adds pending entries, in the order of their IDs. The group has none of these, and none between them.
+    pub(crate) fn add_pending(&mut self, group: u32, pending: &[Pending]) {
+        let edits = &mut self.log.edits;
+        self.entry.inner.add_pending(group, pending, |item| {
+            if let Some(edits) = edits {
+                edits.set(item);
+            }
+        });
+    }
+
     /// Changes a consumer that is there.
     pub(crate) fn change_consumer(
         &mut self,
@@ -124,14 +155,16 @@ impl StreamEdit<'_, '_> {
         change: impl FnOnce(Consumer<'_>) -> Consumer<'_>,
     ) {
         let mut buffer = ItemBuffer::default();
-        let found = self.stream().consumer(group, number, &mut buffer);
-        if let Some(consumer) = found {
-            let name = consumer.name.to_vec();
-            let changed = change(Consumer {
-                name: &name,
-                ..consumer
-            });
-            self.put_consumer(group, number, &changed);
+        let rank = self
+            .stream()
+            .rank_of_item(&buffer.consumer(group, number, None));
+        let item = rank.and_then(|rank| self.items().at(rank));
+        if let (Some(rank), Some((.., consumer))) = (rank, item.as_ref().and_then(Consumer::of)) {
+            let item = buffer.consumer(group, number, Some(&change(consumer)));
+            self.entry.inner.replace_item_at(rank, &item);
+            if let Some(edits) = &mut self.log.edits {
+                edits.set(&item);
+            }
         }
     }
 

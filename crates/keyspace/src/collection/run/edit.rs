@@ -383,6 +383,9 @@ impl RunMut<'_> {
         if run.is_deque() {
             return self.remove_from_deque(from, to);
         }
+        if flags & (TAGGED | INTEGERS) == 0 {
+            return self.remove_untagged(from, to);
+        }
         let all = run.packed().enumerate();
         let kept: Vec<_> = all
             .filter(|(index, _)| !(from..to).contains(index))
@@ -399,6 +402,33 @@ impl RunMut<'_> {
         }
         self.len = buffer.len();
         self.bytes[..self.len].copy_from_slice(&buffer);
+    }
+
+    /// [`RunMut::remove_range`] where items have cells and no tags, and some follow.
+    fn remove_untagged(&mut self, from: usize, to: usize) {
+        let run = self.run();
+        let (flags, items_at, before) = (run.flags(), run.items_at(), run.count());
+        let (start, end, count) = (run.start(from), run.start(to), before - (to - from));
+        // Where the group begins of the item that comes in the place of the first.
+        let group_at = run.start(from - from % GROUP);
+        self.shift(end, start as isize - end as isize);
+        let gone = (before.div_ceil(GROUP) - count.div_ceil(GROUP)) * stride(flags);
+        if flags & BARE == 0 {
+            self.shift(items_at, -(gone as isize));
+        }
+        self.set_count(count);
+        if flags & BARE == 0 {
+            let (items_at, mut at) = (items_at - gone, group_at - gone);
+            for index in from - from % GROUP..count {
+                if index.is_multiple_of(GROUP) {
+                    self.set_offset(index / GROUP, at - items_at);
+                }
+                at = self.run().item_end(at);
+            }
+        }
+        if from == 0 {
+            self.count_down(-(to as i64));
+        }
     }
 
     /// Keeps the first `count` items.

@@ -133,6 +133,18 @@ impl<'a> Run<'a> {
         index
     }
 
+    /// Where the last item begins, where items have cells; `None` if there is none.
+    #[inline]
+    pub(in crate::collection) fn last_start(self) -> Option<usize> {
+        self.count().checked_sub(1).map(|last| self.start(last))
+    }
+
+    /// The name of the item that begins at `at`, where items have cells and do not expire.
+    #[inline]
+    pub(in crate::collection) fn name_at(self, at: usize) -> Cell<'a> {
+        Cell::decode(self.bytes, at).0
+    }
+
     /// The value of the item that begins at `at`, in a run of pairs.
     #[inline]
     pub(in crate::collection) fn value_at(self, at: usize) -> Cell<'a> {

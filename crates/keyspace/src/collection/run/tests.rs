@@ -72,6 +72,12 @@ impl Buffer {
         run.remove(index);
         self.len = run.len();
     }
+
+    fn remove_range(&mut self, from: usize, to: usize) {
+        let mut run = RunMut::new(&mut self.bytes, self.len);
+        run.remove_range(from, to);
+        self.len = run.len();
+    }
 }
 
 pub(super) fn random_text(random: &mut fastrand::Rng) -> Vec<u8> {
@@ -128,6 +134,12 @@ fn a_run_is_like_a_vector() {
                 let index = random.usize(..model.len());
                 model[index].value = (flags & PAIRS != 0).then(|| random_text(&mut random));
                 buffer.replace(index, &model[index].item());
+            }
+            if random.u8(..12) == 0 {
+                let from = random.usize(..=model.len());
+                let to = (from + random.usize(..20)).min(model.len());
+                buffer.remove_range(from, to);
+                model.drain(from..to);
             }
             if random.u8(..50) == 0 {
                 let now = random.u64(..1 << 48);

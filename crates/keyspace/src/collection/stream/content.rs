@@ -17,6 +17,9 @@ pub const SHAPES_MAX: usize = 128;
 /// Bytes of the shapes of a stream, at most.
 pub const SHAPE_BYTES_MAX: usize = 4096;
 
+/// Bytes that a buffer keeps between entries, at most.
+const KEPT: usize = 64 << 10;
+
 /// A content, or the value of a shape, that is written.
 #[derive(Clone, Debug, Default)]
 pub struct Content(Vec<u8>);
@@ -39,9 +42,21 @@ impl Content {
         push(&mut self.0, cell);
     }
 
+    /// Gives back memory of a long content.
+    pub(super) fn slim(&mut self) {
+        slim(&mut self.0);
+    }
+
     /// All bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
+    }
+}
+
+/// Gives back memory of a buffer that has got long.
+pub(super) fn slim(bytes: &mut Vec<u8>) {
+    if bytes.capacity() > KEPT {
+        *bytes = Vec::new();
     }
 }
 

@@ -9,8 +9,9 @@
 //! with the cell of that number. An ID with a time or a sequence number of 2^48 - 1 or more has no
 //! distance: in its place are the byte 0xff and the 16 bytes of the ID, big-endian.
 
+use super::content::{Content, slim};
 use super::id::{FAR, Id};
-use crate::collection::cell::Cell;
+use crate::collection::cell::{Cell, integer_at};
 use crate::collection::run::Item;
 
 /// Bytes of an ID that has no distance, and the first of them: no text of a number begins with it.
@@ -33,6 +34,26 @@ pub struct StreamEntry<'a> {
 pub struct EntryBuffer {
     far: [u8; FAR_LEN],
     content: Vec<u8>,
+}
+
+/// Memory for an entry that is added.
+#[derive(Debug, Default)]
+pub struct EntryScratch {
+    /// For the names of its fields.
+    pub names: Content,
+    /// For its content.
+    pub content: Content,
+    /// For its item.
+    pub item: EntryBuffer,
+}
+
+impl EntryScratch {
+    /// Gives back memory that a long entry took.
+    pub fn slim(&mut self) {
+        self.names.slim();
+        self.content.slim();
+        slim(&mut self.item.content);
+    }
 }
 
 /// The name of an ID that has no distance.
@@ -80,10 +101,9 @@ impl<'a> StreamEntry<'a> {
         let ms = base.checked_add_signed(distance >> 1)?;
         let (seq, from) = match distance & 1 {
             0 => (0, 0),
-            _ => match Cell::check(content, 0, true).ok()? {
-                (Cell::Int(seq), end) if seq != 0 => (seq as u64, end),
-                _ => return None,
-            },
+            _ => integer_at(content, 0)
+                .filter(|&(seq, _)| seq != 0)
+                .map(|(seq, end)| (seq as u64, end))?,
         };
         (ms < FAR && seq < FAR).then(|| StreamEntry {
             id: Id { ms, seq },

@@ -15,7 +15,7 @@
 use super::content::push;
 use super::entry::FAR_LEN;
 use super::id::{FAR, Id};
-use crate::collection::cell::Cell;
+use crate::collection::cell::{Cell, integer_at};
 use crate::collection::run::Item;
 
 pub(super) const GROUP: u8 = 3;
@@ -79,16 +79,14 @@ impl<'a> Numbers<'a> {
         Numbers { bytes, at: 0 }
     }
 
+    #[inline]
     fn next(&mut self) -> Option<u64> {
-        match Cell::check(self.bytes, self.at, true).ok()? {
-            (Cell::Int(integer), end) => {
-                self.at = end;
-                Some(integer as u64)
-            }
-            (Cell::Bytes(_), _) => None,
-        }
+        let (integer, end) = integer_at(self.bytes, self.at)?;
+        self.at = end;
+        Some(integer as u64)
     }
 
+    #[inline]
     fn short(&mut self) -> Option<u32> {
         let number = self.next().filter(|&number| number < NUMBERS_END);
         number.and_then(|number| u32::try_from(number).ok())
@@ -98,6 +96,7 @@ impl<'a> Numbers<'a> {
         &self.bytes[self.at..]
     }
 
+    #[inline]
     fn end<T>(self, value: T) -> Option<T> {
         (self.at == self.bytes.len()).then_some(value)
     }
@@ -137,6 +136,9 @@ pub(super) fn far_name(id: Id) -> [u8; FAR_LEN] {
     name
 }
 
+/// Bytes that nearly every name and value fits.
+const NEEDED: usize = 56;
+
 /// Memory for an item that is in no run.
 #[derive(Debug, Default)]
 pub struct ItemBuffer {
@@ -147,8 +149,10 @@ pub struct ItemBuffer {
 impl ItemBuffer {
     fn begin(&mut self, kind: u8) {
         self.name.clear();
+        self.name.reserve(NEEDED);
         self.name.push(kind);
         self.value.clear();
+        self.value.reserve(NEEDED);
     }
 
     fn item(&self) -> Item<'_> {

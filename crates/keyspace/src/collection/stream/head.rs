@@ -7,7 +7,7 @@
 //! All are cells of integers; an ID is two, its time and its sequence number.
 
 use super::id::{FAR, Id};
-use crate::collection::cell::Cell;
+use crate::collection::cell::{Cell, integer_at};
 use crate::collection::run::Item;
 
 /// The name of its item.
@@ -70,9 +70,7 @@ impl Head {
         };
         let (mut numbers, mut at) = ([0; CELLS], 0);
         for number in &mut numbers {
-            let (Cell::Int(integer), end) = Cell::check(bytes, at, true).ok()? else {
-                return None;
-            };
+            let (integer, end) = integer_at(bytes, at)?;
             (*number, at) = (integer as u64, end);
         }
         let [base, len, ms, seq, deleted_ms, deleted_seq, added, numbers] = numbers;

@@ -1,12 +1,14 @@
 //! The order of the items of a stream.
 
-use super::entry::{FAR_LEN, StreamEntry, far_name};
+use std::cmp::Ordering;
+
+use super::entry::{FAR_LEN, FAR_MARK, StreamEntry, far_name};
 use super::group::{
     self, CONSUMER, CONSUMER_NAME, Consumer, GROUP, Group, PENDING, Pending, named_consumer,
 };
 use super::head::{self, Head};
 use super::id::{FAR, Id};
-use crate::collection::cell::Cell;
+use crate::collection::cell::{Cell, integer_at};
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::run::{Item, PAIRS, Run};
 
@@ -44,6 +46,13 @@ impl StreamItems {
         self.base
     }
 
+    /// The order key of a pending entry.
+    #[inline]
+    fn order_of_pending(self, name: Cell<'_>) -> u128 {
+        Pending::of_name(self.base, name)
+            .map_or(0, |(group, id)| Section::of_pending(group).order(id))
+    }
+
     /// Before the items of section 0 with names that begin with these bytes.
     pub(super) fn named_edge(name: &[u8]) -> Edge<'_> {
         let order = first_bytes(name);
@@ -74,7 +83,7 @@ impl Section {
     }
 
     #[inline]
-    fn order(self, id: Id) -> u128 {
+    pub(crate) fn order(self, id: Id) -> u128 {
         u128::from(self.0) << SECTION_BITS | id.order()
     }
 
@@ -145,6 +154,9 @@ pub struct IdName([u8; NAME_MAX]);
 /// The first bytes of a name of section 0.
 fn first_bytes(name: &[u8]) -> u128 {
     const LEN: usize = SECTION_BITS as usize / 8;
+    if let Some(first) = name.first_chunk() {
+        return u128::from_be_bytes(*first) >> (128 - SECTION_BITS);
+    }
     let mut bytes = [0; 16];
     let len = name.len().min(LEN);
     bytes[16 - LEN..][..len].copy_from_slice(&name[..len]);
@@ -166,10 +178,33 @@ impl LeafKind for StreamItems {
             return Section::ENTRIES.order(entry.id);
         }
         match item.name {
-            Cell::Bytes([PENDING, ..]) => Pending::of_name(self.base, item.name)
-                .map_or(0, |(group, id)| Section::of_pending(group).order(id)),
+            Cell::Bytes(&[PENDING, ..]) => self.order_of_pending(item.name),
             Cell::Bytes(name) => first_bytes(name),
             Cell::Int(_) => 0,
+        }
+    }
+
+    /// Most is decided by the order key, and most keys by the name.
+    #[inline]
+    fn is_before_at(&self, run: Run<'_>, at: usize, edge: &Edge<'_>) -> bool {
+        let order = match run.name_at(at) {
+            Cell::Int(distance) => {
+                let ms = self.base.wrapping_add_signed(distance >> 1);
+                let seq = match (distance & 1, run.value_at(at)) {
+                    (1, Cell::Bytes(content)) => integer_at(content, 0).map_or(0, |(seq, _)| seq),
+                    _ => 0,
+                };
+                let seq = seq as u64;
+                Section::ENTRIES.order(Id { ms, seq })
+            }
+            Cell::Bytes(&[PENDING, ..]) => self.order_of_pending(run.name_at(at)),
+            Cell::Bytes(&[FAR_MARK, ..]) => self.order(&run.one_at(at)),
+            Cell::Bytes(name) => first_bytes(name),
+        };
+        match order.cmp(&edge.order) {
+            Ordering::Less => true,
+            Ordering::Equal => self.is_before(&run.one_at(at), edge),
+            Ordering::Greater => false,
         }
     }
 

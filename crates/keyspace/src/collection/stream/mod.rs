@@ -27,7 +27,7 @@ pub mod kind;
 pub mod view;
 
 pub use content::{Content, EntryFields};
-pub use entry::{EntryBuffer, StreamEntry};
+pub use entry::{EntryBuffer, EntryScratch, StreamEntry};
 pub use group::{Consumer, Group, ItemBuffer, Pending};
 pub use head::Head;
 pub use id::Id;

@@ -5,15 +5,15 @@ use super::entry::StreamEntry;
 use super::group::{
     CONSUMER_NAME, Consumer, GROUP, Group, ItemBuffer, PENDING, Pending, named_consumer,
 };
-use super::head::Head;
+use super::head::{self, Head};
 use super::id::Id;
 use super::kind::{IdName, SHAPE, Section, StreamItems};
 use crate::collection::any::{Collection, Held, place_in_stream};
 use crate::collection::cell::Cell;
 use crate::collection::items::{AllItems, ItemsRef};
-use crate::collection::kind::Edge;
+use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::node::Base;
-use crate::collection::run::{Fraction, Item};
+use crate::collection::run::{Fraction, Item, Run};
 use crate::collection::view::lower;
 
 /// See the module.
@@ -55,19 +55,53 @@ impl<'e> StreamRef<'e> {
     /// The head; `None` if the stream was just made.
     #[inline]
     pub fn head(self) -> Option<Head> {
-        self.items.at(0).and_then(|item| Head::of(&item))
+        self.first_run().get(0).and_then(|item| Head::of(&item))
+    }
+
+    /// The run of the first items, which are in memory.
+    #[inline]
+    fn first_run(self) -> Run<'e> {
+        match self.items {
+            ItemsRef::Run(run) => run,
+            ItemsRef::Tree(tree) => tree.first_run(),
+        }
+    }
+
+    /// Whether the first item is a head. A log that was damaged may have left other items.
+    #[inline]
+    pub fn has_head(self) -> bool {
+        let first = self.first_run().get(0);
+        first.is_some_and(|item| item.name == Cell::Bytes(head::NAME))
+    }
+
+    /// Shows the shapes, by number, as long as `visit` says so.
+    fn each_shape(self, mut visit: impl FnMut(&'e [u8]) -> bool) {
+        let mut count = 0;
+        let mut show = |item: Item<'e>| match (item.name, item.value) {
+            (Cell::Bytes(&[SHAPE, _]), Some(Cell::Bytes(names))) if count < SHAPES_MAX => {
+                count += 1;
+                visit(names)
+            }
+            _ => false,
+        };
+        // Nearly always all are in the first leaf.
+        let may_be_more = self.first_run().range(1).all(&mut show);
+        if let ItemsRef::Tree(tree) = self.items
+            && may_be_more
+        {
+            let leaves = tree.leaves(&Edge::default()).skip(1);
+            let mut named = leaves.take_while(|leaf| StreamItems::stays(&leaf.start()));
+            named.all(|leaf| leaf.run().iter().all(&mut show));
+        }
     }
 
     /// The shapes, by number.
     pub fn shapes(self) -> Vec<&'e [u8]> {
-        let (mut shapes, end) = (Vec::new(), self.named_end());
-        while shapes.len() < SHAPES_MAX
-            && 1 + (shapes.len() as u64) < end
-            && let Some(item) = self.items.at(1 + shapes.len() as u64)
-            && let (Cell::Bytes(&[SHAPE, _]), Some(Cell::Bytes(names))) = (item.name, item.value)
-        {
+        let mut shapes = Vec::new();
+        self.each_shape(|names| {
             shapes.push(names);
-        }
+            true
+        });
         shapes
     }
 
@@ -76,13 +110,18 @@ impl<'e> StreamRef<'e> {
     /// # Errors
     /// There is no such shape.
     pub fn shape_of(self, names: &[u8]) -> Result<u8, Option<u8>> {
-        let shapes = self.shapes();
-        if let Some(number) = shapes.iter().position(|shape| *shape == names) {
-            return Ok(number as u8);
+        let (mut count, mut bytes, mut is_found) = (0, 0, false);
+        self.each_shape(|shape| {
+            is_found = shape == names;
+            count += usize::from(!is_found);
+            bytes += shape.len();
+            !is_found
+        });
+        if is_found {
+            return Ok(count as u8);
         }
-        let bytes: usize = shapes.iter().map(|shape| shape.len()).sum();
-        let may_be_added = shapes.len() < SHAPES_MAX && bytes + names.len() <= SHAPE_BYTES_MAX;
-        Err(may_be_added.then_some(shapes.len() as u8))
+        let may_be_added = count < SHAPES_MAX && bytes + names.len() <= SHAPE_BYTES_MAX;
+        Err(may_be_added.then_some(count as u8))
     }
 
     /// The item of a shape.
@@ -103,7 +142,13 @@ impl<'e> StreamRef<'e> {
     /// How many items are before the first entry: entries are the last.
     #[inline]
     pub fn first_rank(self) -> u64 {
-        self.items.len().saturating_sub(self.len())
+        self.first_rank_of(self.len())
+    }
+
+    /// The same, where it is known how many entries there are.
+    #[inline]
+    pub fn first_rank_of(self, entries: u64) -> u64 {
+        self.items.len().saturating_sub(entries)
     }
 
     /// How many items are before that of an ID.
@@ -164,11 +209,8 @@ impl<'e> StreamRef<'e> {
     /// The entries from a rank on, among all items. The leaves that the iterator comes to are in memory.
     pub fn entries_from(self, rank: u64) -> impl Iterator<Item = StreamEntry<'e>> + use<'e> {
         let base = self.base();
-        let items = match self.items {
-            ItemsRef::Run(run) => AllItems::Run(run.range(rank as usize)),
-            ItemsRef::Tree(tree) => AllItems::Tree(Box::new(tree.from_rank(rank))),
-        };
-        items.map_while(move |item| StreamEntry::of(base, &item))
+        self.all_from(rank)
+            .map_while(move |item| StreamEntry::of(base, &item))
     }
 
     /// The first entry, and the last.
@@ -201,6 +243,17 @@ impl<'e> StreamRef<'e> {
         named_consumer(&found).map(|(_, _, number)| number)
     }
 
+    /// How many items are before the one with this item's name; `None` if there is none.
+    pub fn rank_of_item(self, item: &Item<'_>) -> Option<u64> {
+        match self.items {
+            ItemsRef::Run(run) => {
+                let (index, is_there) = place_in_stream(run, item);
+                is_there.then_some(index as u64)
+            }
+            ItemsRef::Tree(tree) => tree.rank(item),
+        }
+    }
+
     /// A consumer of a group.
     pub fn consumer(
         self,
@@ -227,8 +280,17 @@ impl<'e> StreamRef<'e> {
 
     /// The pending entries of a group from an ID on.
     pub fn pending_from(self, group: u32, from: Id) -> impl Iterator<Item = Pending> + use<'e> {
-        let (base, mut name) = (self.base(), IdName::default());
-        let items = self.all_from_edge(&Section::of_pending(group).edge(from, &mut name));
+        let rank = self.rank_of(Section::of_pending(group), from);
+        self.pending_from_rank(group, rank)
+    }
+
+    /// The pending entries of a group from a rank on, among all items.
+    pub fn pending_from_rank(
+        self,
+        group: u32,
+        rank: u64,
+    ) -> impl Iterator<Item = Pending> + use<'e> {
+        let (base, items) = (self.base(), self.all_from(rank));
         let pending = items.map_while(move |item| Pending::of(base, &item));
         pending
             .take_while(move |&(of, _)| of == group)
@@ -248,16 +310,11 @@ impl<'e> StreamRef<'e> {
         self.last_pending(group).is_some_and(|last| last.id >= id)
     }
 
-    /// All items from an edge on.
-    fn all_from_edge(self, edge: &Edge<'_>) -> AllItems<'e> {
+    /// All items from a rank on.
+    fn all_from(self, rank: u64) -> AllItems<'e> {
         match self.items {
-            ItemsRef::Run(run) => {
-                let from = lower(&self.kind, run, edge, Fraction::HALF);
-                AllItems::Run(run.range(from))
-            }
-            ItemsRef::Tree(tree) => {
-                AllItems::Tree(Box::new(tree.from_rank(tree.count_before(edge))))
-            }
+            ItemsRef::Run(run) => AllItems::Run(run.range(rank as usize)),
+            ItemsRef::Tree(tree) => AllItems::Tree(Box::new(tree.from_rank(rank))),
         }
     }
 
@@ -277,7 +334,7 @@ impl<'e> StreamRef<'e> {
             false => u64::MAX,
             true => self.named_end().saturating_sub(self.rank(&edge)),
         };
-        let items = (count > 0).then(|| self.all_from_edge(&edge));
+        let items = (count > 0).then(|| self.all_from(self.rank(&edge)));
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         items.into_iter().flatten().take(count)
     }

@@ -8,8 +8,9 @@ use crate::collection::clones::{Clones, Frozen, free_all};
 use crate::collection::kind::{LeafKind, LeafPlace};
 use crate::collection::log::ledger::Logged;
 use crate::collection::node::{Base, Child, Node};
+use crate::collection::path::Path;
 use crate::collection::run::Run;
-use crate::collection::view::{Path, View};
+use crate::collection::view::View;
 
 /// Bytes of a leaf's run, if nothing else is said.
 pub const LEAF_MAX: usize = 1984;

@@ -6,8 +6,9 @@ use super::deadlines::Deadline;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::node::{Child, Node};
+use crate::collection::path::Path;
 use crate::collection::run::{Item, Packed};
-use crate::collection::view::{Path, lower};
+use crate::collection::view::lower;
 
 /// What became of an item that was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,13 +62,15 @@ impl<K: LeafKind> Tree<K> {
         true
     }
 
+    /// Puts an item at an index of a path's leaf. Returns false if the path may be none any
+    /// more: the leaf was split, or merged.
     pub(super) fn put(
         &mut self,
         path: &mut Path,
         index: usize,
         is_replaced: bool,
         item: &Item<'_>,
-    ) {
+    ) -> bool {
         let run = path.leaf().run();
         let deadline = self.deadline_of(run);
         let count = run.count() + usize::from(!is_replaced);
@@ -90,7 +93,7 @@ impl<K: LeafKind> Tree<K> {
             self.count += u64::from(!is_replaced);
             self.change_deadline(deadline, None);
             self.split(path, &pieces, cut);
-            return;
+            return false;
         };
         let is_shorter = len < run.filled();
         // What is replaced moves what is behind it; what comes takes bytes of a gap.
@@ -109,6 +112,7 @@ impl<K: LeafKind> Tree<K> {
         if is_shorter {
             self.slim(path);
         }
+        !is_shorter
     }
 
     /// Puts an item in the place of the one at an index of a path's leaf, which has the same name, and gives

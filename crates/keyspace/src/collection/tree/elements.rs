@@ -22,8 +22,8 @@ use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::kind::{Edge, Elements, LeafKind};
 use crate::collection::log::numbered::{MIDDLE, NumberedEdits};
 use crate::collection::node::Child;
+use crate::collection::path::Path;
 use crate::collection::run::{End, Item, Run};
-use crate::collection::view::Path;
 
 /// Numbers from the beginning of a leaf to that of the next, if both were begun at an end. A leaf has at most
 /// some 1500 elements. After 2^43 new leaves at one end the numbers of that end are used up.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::base::{LEAF_MAX, Tree};
 use super::edit::Put;
+use super::neighbours::Finger;
 use crate::collection::clones::Frozen;
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::stream::kind::IdName;
@@ -57,6 +58,30 @@ fn random_id(random: &mut fastrand::Rng, last: Id) -> Id {
     Id { ms, seq }
 }
 
+/// Adds some entries from an ID on, up to the next one that there is.
+fn add_neighbours(
+    tree: &mut Tree<StreamItems>,
+    model: &mut Model,
+    random: &mut fastrand::Rng,
+    from: Id,
+) {
+    let (base, end) = (tree.kind.base(), model.range(from..).next());
+    let end = end.map_or(Id::MAX, |(&id, _)| id);
+    let (mut finger, mut buffer, mut id) = (Finger::default(), EntryBuffer::default(), from);
+    for _ in 0..random.usize(..60) {
+        if id >= end {
+            return;
+        }
+        let content = &[b'y'; 40][..random.usize(..40)];
+        let entry = StreamEntry { id, content };
+        let order = Section::ENTRIES.order(id);
+        tree.add_next(&mut finger, order, &entry.item(base, &mut buffer));
+        model.insert(id, content.to_vec());
+        let step = [1, 60, 1 << 64, 1 << 80][random.usize(..4)];
+        id = Id::of_bits(id.bits().saturating_add(random.u128(1..=step)));
+    }
+}
+
 #[test]
 fn entries_are_like_a_map() {
     for (leaf_max, base) in [(64, NOW), (LEAF_MAX, NOW), (LEAF_MAX, 0), (200, 1 << 47)] {
@@ -65,7 +90,7 @@ fn entries_are_like_a_map() {
         let mut model = Model::new();
         let mut clones: Vec<(Frozen<StreamItems>, Model)> = Vec::new();
         let mut buffer = EntryBuffer::default();
-        let mut last = Id::default();
+        let (mut last, mut taken) = (Id::default(), 0);
         for step in 0..STEPS {
             let grows = (step / (STEPS / 5)).is_multiple_of(2);
             let id = random_id(&mut random, last);
@@ -84,11 +109,25 @@ fn entries_are_like_a_map() {
             if step % 16 == 0 {
                 assert_eq!(tree.view().count_before(&edge), before);
             }
-            if random.u8(..10) < if grows { 8 } else { 3 } {
-                let put = tree.set(&item);
+            if grows && random.u8(..20) == 0 {
+                add_neighbours(&mut tree, &mut model, &mut random, id);
+            } else if random.u8(..10) < if grows { 8 } else { 3 } {
+                let put = match random.bool() {
+                    true => tree.set(&item),
+                    false => tree.set_last(&item),
+                };
                 let was = model.insert(id, content);
                 assert_eq!(put == Put::Added, was.is_none());
                 last = id;
+            } else if random.u8(..8) == 0 && !model.is_empty() {
+                let rank = random.u64(..model.len() as u64);
+                let count = random.u64(1..20).min(model.len() as u64 - rank);
+                if tree.take_ranks(rank, count) {
+                    let keys = model.keys().skip(rank as usize).take(count as usize);
+                    let keys: Vec<Id> = keys.copied().collect();
+                    keys.iter().for_each(|id| drop(model.remove(id)));
+                    taken += 1;
+                }
             } else if random.u8(..3) == 0 {
                 let to = Id::of_bits(id.bits().saturating_add(random.u128(..1 << 70)));
                 let mut end = IdName::default();
@@ -117,6 +156,7 @@ fn entries_are_like_a_map() {
             }
         }
         compare(&tree, &model);
+        assert!(taken > 0);
     }
 }
 

@@ -1,7 +1,8 @@
 //! A tree whose leaves are runs: a large collection.
 //!
 //! Reading order: `base` is the tree and what it owns, `shape` splits and merges nodes, `cut` says where a
-//! leaf is split, `edit` changes items, `elements` those of lists, `deadlines` says where some expire, `due`
+//! leaf is split, `edit` changes items, `neighbours` adds items without a search for each,
+//! `elements` changes those of lists, `deadlines` says where some expire, `due`
 //! keeps that right, `expire` removes them, `reschedule` gives many items other expiries, `build` makes a
 //! tree of whole leaves, `merge` applies many changes at once, `cold` lets leaves leave memory,
 //! `cold_elements` says which of them changes of lists need, `verify` says whether all holds.
@@ -72,6 +73,7 @@ mod expire;
 mod fill;
 mod members;
 mod merge;
+mod neighbours;
 mod reschedule;
 mod shape;
 #[cfg(test)]
@@ -86,5 +88,6 @@ pub use cold::Leaving;
 pub use edit::Put;
 pub(in crate::collection) use elements::BLOCK;
 pub(in crate::collection) use members::Gathered;
+pub use neighbours::Finger;
 pub use reschedule::Decide;
 pub(super) use shape::Shares;

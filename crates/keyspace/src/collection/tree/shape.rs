@@ -8,8 +8,9 @@ use super::fill::{joined, leaf_size};
 use crate::collection::cell::DECIMAL_MAX;
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::node::{Base, CHILDREN_MAX, Child, Node};
-use crate::collection::run::{Item, Packed, Run};
-use crate::collection::view::Path;
+use crate::collection::path::Path;
+use crate::collection::run::{Fraction, Item, Packed, Run};
+use crate::collection::view::lower;
 
 /// An inner node with fewer children is merged with a neighbour, if they have not too many together.
 const CHILDREN_FEW: usize = 16;
@@ -424,11 +425,31 @@ impl<K: LeafKind> Tree<K> {
         }
     }
 
+    /// Removes the items of some indexes of a leaf that no moment has.
+    fn cut_own_leaf(&mut self, child: Child, from: usize, to: usize) -> Child {
+        let deadline = self.deadline_of(child.node.run());
+        child.node.set_changed();
+        child.node.edit(|run| run.remove_range(from, to));
+        if deadline.is_some() {
+            self.settle_leaf(child.node, deadline);
+        }
+        let count = child.node.run().count() as u64;
+        Child { count, ..child }
+    }
+
     fn cut_leaf(&mut self, child: Child, from: Option<&Edge<'_>>, to: Option<&Edge<'_>>) -> Child {
         if child.node.is_cold() {
             return self.cut_cold_leaf(child, from, to);
         }
         let run = child.node.run();
+        if K::IS_SORTED && K::IS_KEYED && !self.is_shared(child.node) {
+            let place = |edge| lower(&self.kind, run, edge, Fraction::HALF);
+            let (from, to) = (from.map_or(0, place), to.map_or(run.count(), place));
+            return match from < to {
+                true => self.cut_own_leaf(child, from, to),
+                false => child,
+            };
+        }
         let is_gone = |index: usize, item: &Item<'_>| {
             let mut scratch = [0; DECIMAL_MAX];
             let edge = Edge {

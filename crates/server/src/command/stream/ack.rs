@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use keyspace::StreamRef;
 use keyspace::collection::Base;
-use keyspace::collection::stream::{Group, Id, ItemBuffer, Pending, Section, StreamItems};
+use keyspace::collection::stream::{Group, Id, IdRange, ItemBuffer, Pending, Section, StreamItems};
 
 use super::super::prepare::leaves::AskedLeaves;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
@@ -15,21 +15,67 @@ use super::read::{BAD_END, BAD_START};
 use crate::config::Packed;
 use crate::observe::notify::Event;
 use crate::request::Reply;
+use crate::store::StreamEdit;
 
-/// The pending entries of these IDs that a group has, each once.
-pub(super) fn pending_of(
-    stream: StreamRef<'_>,
-    group: u32,
-    ids: &[Id],
-    buffer: &mut ItemBuffer,
-) -> Vec<Pending> {
-    let mut found: Vec<Pending> = ids
-        .iter()
-        .filter_map(|&id| stream.pending(group, id, buffer))
-        .collect();
-    found.sort_unstable_by_key(|pending| pending.id);
-    found.dedup_by_key(|pending| pending.id);
-    found
+/// Pending entries that are passed on the way to one before it is looked for.
+const STEPS: usize = 16;
+
+/// Pending entries of a group that were looked for.
+pub(super) struct FoundPending {
+    /// Each once, in the order of their IDs.
+    pub(super) all: Vec<Pending>,
+    /// The rank of the first, if it is known and there are no others between them.
+    rank: Option<u64>,
+}
+
+/// The pending entries of these IDs that a group has.
+pub(super) fn pending_of(stream: StreamRef<'_>, group: u32, ids: &[Id]) -> FoundPending {
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut all = Vec::with_capacity(ids.len());
+    if ids.len() < 2 || stream.items().has_cold_leaves() {
+        // Leaves between them need not be in memory.
+        let mut buffer = ItemBuffer::default();
+        let found = ids.iter();
+        all.extend(found.filter_map(|&id| stream.pending(group, id, &mut buffer)));
+        return FoundPending { all, rank: None };
+    }
+    // In the order of IDs most are next to each other.
+    let rank = stream.rank_of(Section::of_pending(group), ids[0]);
+    let mut walk = stream.pending_from_rank(group, rank).peekable();
+    let mut passed = 0;
+    for id in ids {
+        let mut steps = 0;
+        while steps < STEPS && walk.next_if(|pending| pending.id < id).is_some() {
+            steps += 1;
+        }
+        if steps == STEPS {
+            let rank = stream.rank_of(Section::of_pending(group), id);
+            walk = stream.pending_from_rank(group, rank).peekable();
+        }
+        passed += steps;
+        all.extend(walk.next_if(|pending| pending.id == id));
+    }
+    let rank = Some(rank).filter(|_| passed == 0);
+    FoundPending { all, rank }
+}
+
+/// Removes pending entries of a group.
+fn take_all(edit: &mut StreamEdit<'_, '_>, group: u32, found: &FoundPending) {
+    if let (Some(rank), [first, .., last]) = (found.rank, &found.all[..]) {
+        let range = IdRange {
+            section: Section::of_pending(group),
+            from: first.id,
+            last: last.id,
+        };
+        return edit.cut_ranks(&range, rank, found.all.len() as u64);
+    }
+    let mut buffer = ItemBuffer::default();
+    for pending in &found.all {
+        edit.take_pending(group, pending, &mut buffer);
+        edit.note_change();
+    }
 }
 
 /// How many pending entries each consumer has of these.
@@ -74,21 +120,19 @@ pub(super) fn xack(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if lacks(stream, |stream| leaves_to_ack(stream, group.number, &ids)) {
         return Ok(Next::Retry);
     }
-    let acknowledged = pending_of(stream, group.number, &ids, &mut buffer);
-    if !acknowledged.is_empty() {
+    let acknowledged = pending_of(stream, group.number, &ids);
+    let count = acknowledged.all.len();
+    if count > 0 {
         found.edit(Event::NONE, Packed::NONE, |edit| {
-            for pending in &acknowledged {
-                edit.take_pending(group.number, pending, &mut buffer);
-                edit.note_change();
-            }
-            for (consumer, count) in by_consumer(&acknowledged) {
+            take_all(edit, group.number, &acknowledged);
+            for (consumer, count) in by_consumer(&acknowledged.all) {
                 edit.count_pending(group.number, consumer, -count);
             }
-            group.pending = group.pending.saturating_sub(acknowledged.len() as u64);
+            group.pending = group.pending.saturating_sub(count as u64);
             edit.put_group(name, &group);
         });
     }
-    context.reply.integer(acknowledged.len() as i64);
+    context.reply.integer(count as i64);
     Ok(Next::Done)
 }
 

@@ -15,7 +15,7 @@ use super::progress::GroupProgress;
 use super::read::write_entry;
 use crate::config::Packed;
 use crate::observe::notify::Event;
-use crate::store::Stream;
+use crate::store::{Stream, StreamEdit};
 
 /// A consumer of a group, as a request names it.
 #[derive(Clone, Copy)]
@@ -190,36 +190,27 @@ pub(super) fn deliver(
         if is_new {
             edit.tell_also(Event::XGROUP_CREATECONSUMER);
         }
-        let (mut added, mut buffer) = (0, ItemBuffer::default());
-        if !reader.no_ack
-            && let Some(&first) = ids.first()
-        {
-            // A group has some of them already only if its last ID was set back.
-            let may_be_there = edit.stream().has_pending_from(group.number, first);
-            for &id in &ids {
-                let pending = Pending {
-                    id,
-                    consumer: number,
-                    delivered: now,
-                    deliveries: 1,
-                };
-                let before = match may_be_there {
-                    true => edit.stream().pending(group.number, id, &mut buffer),
-                    false => None,
-                };
-                edit.put_pending(group.number, &pending, &mut buffer);
-                match before {
-                    Some(before) if before.consumer == number => {}
-                    Some(before) => {
-                        edit.count_pending(group.number, before.consumer, -1);
-                        added += 1;
+        let pending = |&id: &Id| Pending {
+            id,
+            consumer: number,
+            delivered: now,
+            deliveries: 1,
+        };
+        let mut added = 0;
+        match ids.first() {
+            Some(&first) if !reader.no_ack => {
+                let all: Vec<Pending> = ids.iter().map(pending).collect();
+                // A group has some of them already only if its last ID was set back.
+                added = match edit.stream().has_pending_from(group.number, first) {
+                    true => put_again(edit, &mut group, &all),
+                    false => {
+                        edit.add_pending(group.number, &all);
+                        group.pending += all.len() as u64;
+                        all.len() as u64
                     }
-                    None => {
-                        group.pending += 1;
-                        added += 1;
-                    }
-                }
+                };
             }
+            _ => {}
         }
         edit.put_group(reader.group, &group);
         edit.change_consumer(group.number, number, |consumer| Consumer {
@@ -231,4 +222,21 @@ pub(super) fn deliver(
         edit.only_change();
         Ok(())
     })
+}
+
+/// Sets pending entries of a consumer, some of which the group may have already; how many the consumer did
+/// not have.
+fn put_again(edit: &mut StreamEdit<'_, '_>, group: &mut Group, all: &[Pending]) -> u64 {
+    let (mut added, mut buffer) = (0, ItemBuffer::default());
+    for pending in all {
+        let before = edit.stream().pending(group.number, pending.id, &mut buffer);
+        edit.put_pending(group.number, pending, &mut buffer);
+        match before {
+            Some(before) if before.consumer == pending.consumer => continue,
+            Some(before) => edit.count_pending(group.number, before.consumer, -1),
+            None => group.pending += 1,
+        }
+        added += 1;
+    }
+    added
 }

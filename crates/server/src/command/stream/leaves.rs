@@ -36,7 +36,9 @@ pub(super) fn of_trim(stream: StreamRef<'_>, trim: &Trim, more: u64) -> Vec<Base
             return records;
         }
     }
-    let gone = trim.gone(stream, more).min(items.len() - first);
+    let gone = trim
+        .gone(stream, stream.len(), more)
+        .min(items.len() - first);
     if gone == 0 {
         return Vec::new();
     }

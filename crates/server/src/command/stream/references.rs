@@ -263,7 +263,7 @@ pub(super) fn leaves_to_trim(stream: StreamRef<'_>, trim: &Trim, more: u64) -> V
     if trim.references == References::Keep || !records.is_empty() {
         return records;
     }
-    let (first, gone) = (stream.first_rank(), trim.gone(stream, more));
+    let (first, gone) = (stream.first_rank(), trim.gone(stream, stream.len(), more));
     match trim.references {
         _ if gone == 0 => records,
         References::Acked => leaves_of_acknowledged(stream, trim, gone, more),

@@ -83,9 +83,9 @@ impl Nodes {
         }
     }
 
-    /// Entries of a node, where all are about as long as the first.
-    fn len(self, stream: StreamRef<'_>) -> u64 {
-        let first = stream.entry_at(stream.first_rank());
+    /// Entries of a node, where all are about as long as the first, which has this rank.
+    fn len(self, stream: StreamRef<'_>, first: u64) -> u64 {
+        let first = stream.entry_at(first);
         let bytes = first.map_or(0, |entry| entry.content.len() as u64) + NODE_ENTRY_BYTES;
         let most = |limit: u64, of: u64| match limit {
             0 => u64::MAX,
@@ -109,10 +109,10 @@ const TRIMMED_DEFAULT: u64 = 10_000;
 const TRIMMED_MOST: u64 = 1_000_000;
 
 impl Trim {
-    /// How many entries go, from the first one on, once `more` were added. An upper bound while these are not
-    /// there yet.
-    pub(super) fn gone(&self, stream: StreamRef<'_>, more: u64) -> u64 {
-        let (first, len) = (stream.first_rank(), stream.len() + more);
+    /// How many of so many entries go, from the first one on, once `more` were added. An upper bound while
+    /// these are not there yet.
+    pub(super) fn gone(&self, stream: StreamRef<'_>, entries: u64, more: u64) -> u64 {
+        let (first, len) = (stream.first_rank_of(entries), entries + more);
         let gone = match self.keeps {
             Keeps::Len(most) => len.saturating_sub(most),
             Keeps::From(id) => match stream.rank_of(Section::ENTRIES, id) {
@@ -122,9 +122,14 @@ impl Trim {
         };
         let gone = gone.min(self.most);
         match self.nodes {
-            Some(nodes) if 0 < gone && gone < len => gone - gone % nodes.len(stream),
+            Some(nodes) if 0 < gone && gone < len => gone - gone % nodes.len(stream, first),
             _ => gone,
         }
+    }
+
+    /// Whether references of groups decide, or go, too.
+    pub(super) fn has_references(&self) -> bool {
+        self.references != References::Keep
     }
 
     /// Whether entries after the first ones that are too many may go in the place of some that stay.

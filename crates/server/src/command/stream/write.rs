@@ -3,7 +3,9 @@
 use keyspace::StreamRef;
 use keyspace::collection::Base;
 use keyspace::collection::cell::{Cell, TEXT_MAX};
-use keyspace::collection::stream::{Content, Head, Id, IdRange, Section, StreamEntry, StreamItems};
+use keyspace::collection::stream::{
+    EntryScratch, Head, Id, IdRange, Section, StreamEntry, StreamItems,
+};
 
 use super::super::prepare::leaves::AskedLeaves;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
@@ -52,9 +54,9 @@ fn write_content(
     edit: &mut StreamEdit<'_, '_>,
     args: &Args<'_>,
     from: usize,
-    names: &mut Content,
-    content: &mut Content,
+    scratch: &mut EntryScratch,
 ) {
+    let EntryScratch { names, content, .. } = scratch;
     names.begin_shape();
     let fields = (from..args.len()).step_by(2);
     fields
@@ -81,7 +83,10 @@ fn write_content(
 /// Removes the entries that a trim says; how many there were. The head is written by the caller.
 fn trim_entries(edit: &mut StreamEdit<'_, '_>, trim: &Trim, head: &mut Head) -> u64 {
     let stream = edit.stream();
-    let (first, gone) = (stream.first_rank(), trim.gone(stream, 0));
+    let (first, gone) = (
+        stream.first_rank_of(head.len),
+        trim.gone(stream, head.len, 0),
+    );
     let gone = if trim.references == References::Acked {
         let ranges = references::acknowledged(stream, trim, gone);
         ranges.iter().map(|range| edit.cut_ids(range)).sum()
@@ -155,23 +160,30 @@ pub(super) fn xadd(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         if args.size() > TEXT_MAX {
             return Err(TOO_LARGE);
         }
+        // The base of distances is in the head. References of groups are looked at by what it says.
+        let trim = options.trim.as_ref();
+        let is_early = head.is_none() || trim.is_some_and(Trim::has_references);
         let mut head = head.unwrap_or_else(|| Head::new(id.ms));
         head.last = id;
         head.len += 1;
         head.added = head.added.saturating_add(1);
-        edit.put_head(&head);
-        let (names, content) = scratch;
-        write_content(edit, args, from, names, content);
-        let content = content.bytes();
-        edit.add(head.base, StreamEntry { id, content });
-        if let Some(trim) = &options.trim
-            && trim_entries(edit, trim, &mut head) > 0
-        {
+        if is_early {
             edit.put_head(&head);
+        }
+        write_content(edit, args, from, scratch);
+        let content = scratch.content.bytes();
+        let entry = StreamEntry { id, content };
+        edit.add(head.base, entry, &mut scratch.item);
+        let gone = trim.map_or(0, |trim| trim_entries(edit, trim, &mut head));
+        if gone > 0 {
             edit.tell_also(Event::XTRIM);
+        }
+        if gone > 0 || !is_early {
+            edit.put_head(&head);
         }
         Ok(Some(id))
     })?;
+    context.extras.entry.slim();
     let Some(id) = added else {
         return Ok(Next::Retry);
     };
