@@ -128,6 +128,32 @@ const probes = {
     one.serverSideEmit("hello", 5);
     assert.equal(await heard, 5);
   },
+  async socket_io_redis_streams_adapter() {
+    const { Server } = await import("socket.io");
+    const { createAdapter } = await import("@socket.io/redis-streams-adapter");
+    const make = async () => new Server({ adapter: createAdapter(await nodeRedis()) });
+    const [one, other] = [await make(), await make()];
+    const heard = new Promise((resolve) => other.on("hello", (number, answer) => (answer(number + 1), resolve(number))));
+    const servers = async () => (await one.of("/").adapter.serverCount()) === 2;
+    while (!(await servers())) await new Promise((resolve) => setTimeout(resolve, 20));
+    const answers = await one.serverSideEmitWithAck("hello", 5);
+    assert.equal(await heard, 5);
+    assert.deepEqual(answers, [6]);
+  },
+  async ioredis_streams() {
+    const [producer, consumer] = [await ioredis(), await ioredis()];
+    await producer.xgroup("CREATE", "stream", "group", "$", "MKSTREAM");
+    const read = () => consumer.xreadgroup("GROUP", "group", "one", "BLOCK", 10_000, "STREAMS", "stream", ">");
+    const waiting = read();
+    const first = await producer.xadd("stream", "*", "n", 1);
+    assert.deepEqual(await waiting, [["stream", [[first, ["n", "1"]]]]]);
+    const second = await producer.xadd("stream", "*", "n", 2);
+    assert.deepEqual(await read(), [["stream", [[second, ["n", "2"]]]]]);
+    assert.equal(await consumer.xack("stream", "group", first), 1);
+    assert.deepEqual(await producer.xpending("stream", "group"), [1, second, second, [["one", "1"]]]);
+    const [, claimed] = await producer.xautoclaim("stream", "group", "other", 0, "0-0");
+    assert.deepEqual(claimed, [[second, ["n", "2"]]]);
+  },
   async redlock() {
     const { default: Client } = await import("ioredis");
     const { default: Redlock } = await import("redlock");

@@ -386,6 +386,100 @@ def python_socketio():
     equal(any(messages), True)
 
 
+@probe
+def redis_py_streams():
+    from queue import Queue
+
+    producer, group, heard = connection(), "group", Queue()
+    producer.xgroup_create("stream", group, mkstream=True)
+
+    def consume(name):
+        client = connection(decode_responses=True)
+        while True:
+            for _, entries in client.xreadgroup(group, name, {"stream": ">"}, count=1, block=10_000):
+                for identifier, fields in entries:
+                    heard.put(fields["n"])
+                    # What one does not acknowledge goes to the other, below.
+                    if fields["n"] != "3":
+                        client.xack("stream", group, identifier)
+                    else:
+                        return
+
+    for name in ("one", "other"):
+        threading.Thread(target=consume, args=(name,), daemon=True).start()
+    sent = [producer.xadd("stream", {"n": n}) for n in range(5)]
+    equal(sorted(heard.get(timeout=10) for _ in sent), list("01234"))
+    _, claimed, *_ = producer.xautoclaim("stream", group, "third", 0, "0-0")
+    equal([(sent[3], {b"n": b"3"})], [entry for entry in claimed if entry[0] == sent[3]])
+    producer.xack("stream", group, *sent)
+    equal(producer.xpending("stream", group)["pending"], 0)
+
+
+@probe
+def walrus():
+    from walrus import Database
+
+    producer, consumer = Database(port=PORT), Database(port=PORT)
+    for name in ("a", "b"):
+        producer.Stream(name).add({"first": name})
+    group = consumer.consumer_group("group", ["a", "b"])
+    group.create()
+    group.set_id("$")
+    threading.Timer(0.1, lambda: producer.Stream("b").add({"n": "1"})).start()
+    ((key, ((identifier, fields),)),) = group.read(block=10_000)
+    equal((key, fields), (b"b", {b"n": b"1"}))
+    equal(len(group.b.pending()), 1)
+    equal(group.b.ack(identifier), 1)
+    equal(group.b.pending(), [])
+    equal(len(consumer.Stream("b").read()), 2)
+
+
+@probe
+def faststream():
+    async def use():
+        from faststream.redis import RedisBroker, StreamSub
+
+        consumer, producer, heard = RedisBroker(URL), RedisBroker(URL), asyncio.Queue()
+
+        @consumer.subscriber(stream=StreamSub("stream", group="group", consumer="one"))
+        async def handle(message: str):
+            await heard.put(message)
+
+        await consumer.start()
+        await producer.connect()
+        await producer.publish("hello", stream="stream")
+        equal(await asyncio.wait_for(heard.get(), 10), "hello")
+        client = connection()
+        while client.xpending("stream", "group")["pending"]:
+            await asyncio.sleep(0.01)
+        await producer.stop()
+        await consumer.stop()
+
+    asyncio.run(use())
+
+
+@probe
+def taskiq():
+    async def use():
+        from taskiq.api import run_receiver_task
+        from taskiq_redis import RedisAsyncResultBackend, RedisStreamBroker
+
+        broker = RedisStreamBroker(URL).with_result_backend(RedisAsyncResultBackend(URL))
+
+        @broker.task(task_name="double")
+        async def double(number: int) -> int:
+            return 2 * number
+
+        await broker.startup()
+        worker = asyncio.create_task(run_receiver_task(broker))
+        task = await double.kiq(4)
+        result = await task.wait_result(timeout=10)
+        equal(result.return_value, 8)
+        worker.cancel()
+
+    asyncio.run(use())
+
+
 if __name__ == "__main__":
     PROBES[sys.argv[1]]()
     # Threads of a library that waits for ever end with the process.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
@@ -13,7 +14,7 @@ import (
 
 var (
 	ctx    = context.Background()
-	probes = map[string]func(*redis.Client) error{"redis_rate": redisRate}
+	probes = map[string]func(*redis.Client) error{"redis_rate": redisRate, "go_redis_streams": streams}
 )
 
 func redisRate(client *redis.Client) error {
@@ -28,6 +29,56 @@ func redisRate(client *redis.Client) error {
 		}
 	}
 	return nil
+}
+
+// streams is two consumers of one group, which wait before a producer adds entries.
+func streams(producer *redis.Client) error {
+	const count = 10
+	if err := producer.XGroupCreateMkStream(ctx, "stream", "group", "$").Err(); err != nil {
+		return err
+	}
+	heard, failed := make(chan string, count), make(chan error, 2)
+	for _, name := range []string{"one", "other"} {
+		client := redis.NewClient(producer.Options())
+		go func() {
+			read := &redis.XReadGroupArgs{Group: "group", Consumer: name, Streams: []string{"stream", ">"}, Count: 1, Block: 10 * time.Second}
+			for {
+				found, err := client.XReadGroup(ctx, read).Result()
+				if err != nil {
+					failed <- err
+					return
+				}
+				entry := found[0].Messages[0]
+				if err := client.XAck(ctx, "stream", "group", entry.ID).Err(); err != nil {
+					failed <- err
+					return
+				}
+				heard <- entry.Values["n"].(string)
+			}
+		}()
+	}
+	for n := range count {
+		if err := producer.XAdd(ctx, &redis.XAddArgs{Stream: "stream", Values: []any{"n", n}}).Err(); err != nil {
+			return err
+		}
+	}
+	numbers := map[string]bool{}
+	for range count {
+		select {
+		case number := <-heard:
+			numbers[number] = true
+		case err := <-failed:
+			return err
+		}
+	}
+	if len(numbers) != count {
+		return fmt.Errorf("%v instead of %d numbers", numbers, count)
+	}
+	pending, err := producer.XPending(ctx, "stream", "group").Result()
+	if err == nil && pending.Count != 0 {
+		err = fmt.Errorf("%d are pending", pending.Count)
+	}
+	return err
 }
 
 func main() {
