@@ -88,6 +88,16 @@ CHOSEN = [
     GROUPS,
     ["FLUSHALL"],
     GROUPS,
+    # A stream of another database comes in place of none, then all keys come from there. redis-server looks at exchanged
+    # keys in no certain order, so only one of them has something new.
+    ["DEL a"],
+    ["SELECT 1", "XADD a ID n 1", "XGROUP CREATE a g 0", "MOVE a 0", "SELECT 0"],
+    GROUPS,
+    ["SELECT 1", "XADD a ID n 1", "XGROUP CREATE a g 0", *GROUPS, "XADD none ID n 1", "SELECT 0", "SWAPDB 0 1"],
+    ["DEL none"],
+    GROUPS,
+    ["XADD spare ID n 1", "XGROUP CREATE spare g 0", "COPY spare d REPLACE"],
+    GROUPS,
 ]
 
 
