@@ -25,7 +25,7 @@ clients: setup build ## all clients of tests/clients against the optimised serve
 libraries: setup build ## which well-known libraries work with the optimised server, written into docs/libraries.md and README.md
 	scripts/guarded tests/clients/libraries/measure --write
 
-linearizability: setup build ## 3200 histories of many clients at once, 1300 of them with kills (HISTORIES=200 of a kind), 1000 of them with scripts
+linearizability: setup build ## 4500 histories of many clients at once, 2000 of them with kills (HISTORIES=200 of a kind), 1000 of them with scripts
 	scripts/guarded tests/linearizability/run long $${CARGO_TARGET_DIR:-target}/release/ferrite-server
 
 broken: setup ## servers that leave locks out, for all or for scripts alone, must be found out by the linearizability check

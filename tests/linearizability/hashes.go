@@ -53,6 +53,7 @@ func (s *State) transfer(from, to int) {
 	s.sets[to] = before.sets[from]
 	s.lists[to] = before.lists[from]
 	s.zsets[to] = before.zsets[from]
+	s.streams[to] = before.streams[from]
 }
 
 // setHash gives a key these fields, or removes it if there are none.

@@ -6,8 +6,8 @@
 // meanwhile and started again: what was answered must still be there, what was not answered may have been done or not. With -cold each
 // command finds the values of its keys in the log alone (DEBUG OFFLOAD-ALL), so that it is parked until they are read back. With
 // -hashes most keys are hashes of a few fields (hashes.go), with -sets sets of a few members (sets.go), with -lists lists
-// (lists.go), with -zsets sorted sets (zsets.go); with -small 64 these are trees (DEBUG SMALL-BYTES). With -scripts many requests run
-// scripts on strings (scripts.go).
+// (lists.go), with -zsets sorted sets (zsets.go), with -streams streams with a consumer group (streams.go); with -small 64 these are
+// trees (DEBUG SMALL-BYTES). With -scripts many requests run scripts on strings (scripts.go).
 //
 // The seed is printed with what fails; the operations are the same with the same seed, how threads take turns is not.
 package main
@@ -40,18 +40,19 @@ func main() {
 	sets := flag.Bool("sets", false, "whether most keys are sets")
 	lists := flag.Bool("lists", false, "whether most keys are lists")
 	zsets := flag.Bool("zsets", false, "whether most keys are sorted sets")
+	streams := flag.Bool("streams", false, "whether most keys are streams with a consumer group")
 	scripts := flag.String("scripts", "", "the `kind` of scripts that many requests run: proven, alone, slow, or all")
 	small := flag.Int("small", 0, "from how many `bytes` on a collection is a tree")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "what chance begins with")
 	output := flag.String("output", os.TempDir(), "the `directory` for pictures of what went wrong")
 	flag.Parse()
 	isKind := *scripts == "" || scriptKinds[*scripts] != nil
-	if flag.NArg() != 1 || !isKind || (*scripts != "" && (*hashes || *sets || *lists || *zsets)) || *clients > maxClients || *keys > maxKeys {
+	if flag.NArg() != 1 || !isKind || (*scripts != "" && (*hashes || *sets || *lists || *zsets || *streams)) || *clients > maxClients || *keys > maxKeys {
 		fmt.Fprintf(os.Stderr, "usage: linearizability [options] SERVER, with at most %d clients and %d keys\n", maxClients, maxKeys)
 		os.Exit(2)
 	}
 	p := plan{clients: *clients, operations: *operations, keys: *keys, crashes: *crashes, cold: *cold, hashes: *hashes, sets: *sets,
-		lists: *lists, zsets: *zsets, scripts: *scripts}
+		lists: *lists, zsets: *zsets, streams: *streams, scripts: *scripts}
 	passed, failed := 0, 0
 	for _, word := range strings.Split(*threads, ",") {
 		workers, err := strconv.Atoi(word)
@@ -77,6 +78,9 @@ func main() {
 		}
 		if p.zsets {
 			values += ", sorted sets"
+		}
+		if p.streams {
+			values += ", streams"
 		}
 		if p.scripts != "" {
 			values += ", scripts: " + p.scripts
@@ -156,6 +160,9 @@ func model(p plan) porcupine.Model {
 		return porcupine.Model{
 			Init: func() any { return State{} },
 			Step: func(state, input, output any) (bool, any) {
+				if next, isAllowed := state.(State).failed(input.(Op), output.(string)); isAllowed {
+					return true, next
+				}
 				next, reply := apply(state.(State), input.(Op))
 				return reply == output.(string), next
 			},
@@ -166,6 +173,9 @@ func model(p plan) porcupine.Model {
 	either := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{State{}} },
 		Step: func(state, input, output any) []any {
+			if next, isAllowed := state.(State).failed(input.(Op), output.(string)); isAllowed {
+				return []any{next}
+			}
 			next, reply := apply(state.(State), input.(Op))
 			switch output.(string) {
 			case reply:

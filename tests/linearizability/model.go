@@ -29,9 +29,13 @@ type State struct {
 	lists [maxKeys]string
 	// What keys that are sorted sets have. A sorted set without members is none.
 	zsets [maxKeys]scores
+	// What keys that are streams have, packed; see stream. A stream without entries is one.
+	streams [maxKeys]string
 	// The keys that each client watches, as bits, and the clients of which one has changed.
 	watched [maxClients]uint8
 	dirty   uint16
+	// Clients whose transaction may fail, for the group of a stream has changed.
+	maybeDirty uint16
 }
 
 // Kind is what an operation does.
@@ -94,6 +98,16 @@ const (
 	zcard
 	zunionstore
 	zinterstore
+	xadd
+	xlen
+	xrange
+	xdel
+	xgroupCreate
+	xgroupDestroy
+	xreadgroup
+	xack
+	xclaim
+	xpending
 	eval
 	// The server was killed and started again: nobody watches anything any more.
 	crash
@@ -104,8 +118,9 @@ var names = [...]string{
 	"DBSIZE", "FLUSHDB", "WATCH", "UNWATCH", "EXEC", "HSET", "HSETNX", "HGET", "HMGET", "HDEL", "HINCRBY", "HGETALL", "HLEN",
 	"SADD", "SREM", "SCARD", "SISMEMBER", "SMEMBERS", "SMOVE", "SINTER", "SUNION", "SDIFF", "SINTERSTORE", "SUNIONSTORE", "SDIFFSTORE",
 	"LPUSH", "RPUSH", "LPOP", "RPOP", "LLEN", "LRANGE", "LMOVE",
-	"ZADD", "ZINCRBY", "ZREM", "ZPOPMIN", "ZPOPMAX", "ZSCORE", "ZRANGE", "ZCARD", "ZUNIONSTORE", "ZINTERSTORE", "EVAL",
-	"(crash)",
+	"ZADD", "ZINCRBY", "ZREM", "ZPOPMIN", "ZPOPMAX", "ZSCORE", "ZRANGE", "ZCARD", "ZUNIONSTORE", "ZINTERSTORE",
+	"XADD", "XLEN", "XRANGE", "XDEL", "XGROUP CREATE", "XGROUP DESTROY", "XREADGROUP", "XACK", "XCLAIM", "XPENDING",
+	"EVAL", "(crash)",
 }
 
 // Op is one operation of one client.
@@ -116,6 +131,8 @@ type Op struct {
 	keys   []int
 	values []int64
 	fields []int
+	// IDs of entries of a stream.
+	ids []int
 	// The requests between MULTI and EXEC.
 	body []Op
 	// How often an MGET names its keys; more than once if it is to be so long that the server does not read them under one lock.
@@ -134,7 +151,7 @@ const unknown = "?"
 func (op Op) writes() bool {
 	switch op.kind {
 	case get, mget, exists, dbsize, hget, hmget, hgetall, hlen, scard, sismember, smembers, sinter, sunion, sdiff, llen, lrange,
-		zscore, zrange, zcard:
+		zscore, zrange, zcard, xlen, xrange, xpending:
 		return false
 	case eval:
 		return scripts[op.call.script].writes
@@ -153,6 +170,9 @@ func (op Op) writes() bool {
 func (op Op) words(keys []string) []string {
 	if op.kind == eval {
 		return op.scriptWords(keys)
+	}
+	if xadd <= op.kind && op.kind <= xpending {
+		return op.streamWords(keys)
 	}
 	words := []string{names[op.kind]}
 	if zadd <= op.kind && op.kind <= zinterstore {
@@ -204,7 +224,7 @@ func (op Op) String() string {
 	for at := range short {
 		short[at] = "k" + strconv.Itoa(at)
 	}
-	words := strings.Join(Op{kind: op.kind, keys: op.keys, values: op.values, fields: op.fields}.words(short), " ")
+	words := strings.Join(Op{kind: op.kind, keys: op.keys, values: op.values, fields: op.fields, ids: op.ids}.words(short), " ")
 	if op.times > 1 {
 		return fmt.Sprintf("%s (its keys %d times)", words, op.times)
 	}
@@ -228,6 +248,7 @@ func (s *State) put(key int, value int64) {
 	s.sets[key] = 0
 	s.lists[key] = ""
 	s.zsets[key] = scores{}
+	s.streams[key] = ""
 	s.there |= 1 << key
 	s.touch(key)
 }
@@ -241,6 +262,7 @@ func (s *State) remove(key int) bool {
 	s.sets[key] = 0
 	s.lists[key] = ""
 	s.zsets[key] = scores{}
+	s.streams[key] = ""
 	s.there &^= 1 << key
 	s.touch(key)
 	return true
@@ -248,7 +270,7 @@ func (s *State) remove(key int) bool {
 
 // isCollection tells whether a key has no string.
 func (s State) isCollection(key int) bool {
-	return s.isHash(key) || s.isSet(key) || s.isList(key) || s.isSorted(key)
+	return s.isHash(key) || s.isSet(key) || s.isList(key) || s.isSorted(key) || s.isStream(key)
 }
 
 // read is what MGET says of a key.
@@ -262,6 +284,7 @@ func (s State) read(key int) string {
 func (s *State) forget(client int) {
 	s.watched[client] = 0
 	s.dirty &^= 1 << client
+	s.maybeDirty &^= 1 << client
 }
 
 func integer(n int) string { return ":" + strconv.Itoa(n) }
@@ -281,6 +304,8 @@ func apply(s State, op Op) (State, string) {
 		return s.ofList(first, op)
 	case zadd, zincr, zrem, zpopmin, zpopmax, zscore, zrange, zcard, zunionstore, zinterstore:
 		return s.ofSorted(first, op)
+	case xadd, xlen, xrange, xdel, xgroupCreate, xgroupDestroy, xreadgroup, xack, xclaim, xpending:
+		return s.ofStream(first, op)
 	case sadd, srem, scard, sismember, smembers, smove, sinter, sunion, sdiff, sinterstore, sunionstore, sdiffstore:
 		return s.ofSet(first, op)
 	case hset, hsetnx, hget, hmget, hdel, hincr, hgetall, hlen:
@@ -402,6 +427,15 @@ func (s State) move(op Op) (State, string) {
 	return s, "+OK"
 }
 
+// failed is the state behind an EXEC that fails though no entry of a watched stream has changed, only a group; false if it must not.
+func (s State) failed(op Op, reply string) (State, bool) {
+	if op.kind != exec || reply != "nil" || s.maybeDirty>>op.client&1 == 0 {
+		return s, false
+	}
+	s.forget(op.client)
+	return s, true
+}
+
 // run is EXEC: everything, unless a watched key has changed.
 func (s State) run(op Op) (State, string) {
 	isDirty := s.dirty>>op.client&1 == 1
@@ -419,7 +453,7 @@ func (s State) run(op Op) (State, string) {
 func array(replies []string) string { return "[" + strings.Join(replies, " ") + "]" }
 
 func hash(s State) uint64 {
-	sum := uint64(s.there)*0x9e3779b97f4a7c15 ^ uint64(s.dirty)<<32
+	sum := uint64(s.there)*0x9e3779b97f4a7c15 ^ uint64(s.dirty)<<32 ^ uint64(s.maybeDirty)<<48
 	for at, value := range s.value {
 		sum = (sum ^ uint64(value) ^ uint64(s.watched[at])<<48 ^ uint64(s.watched[at+maxKeys])<<56) * 0x100000001b3
 		sum ^= sum >> 29
@@ -428,6 +462,9 @@ func hash(s State) uint64 {
 			sum = (sum ^ uint64(value)) * 0x100000001b3
 		}
 		for _, letter := range s.lists[at] {
+			sum = (sum ^ uint64(letter)) * 0x100000001b3
+		}
+		for _, letter := range s.streams[at] {
 			sum = (sum ^ uint64(letter)) * 0x100000001b3
 		}
 		sum = (sum ^ uint64(s.zsets[at].there)) * 0x100000001b3

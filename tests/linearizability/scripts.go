@@ -271,4 +271,7 @@ func (c *actor) note(op Op, reply string) {
 			c.seen[op.keys[0]] = op.values[1]
 		}
 	}
+	if c.streams {
+		c.noteStream(reply)
+	}
 }

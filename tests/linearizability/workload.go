@@ -22,8 +22,8 @@ type plan struct {
 	cold bool
 	// Whether most keys are hashes.
 	hashes bool
-	// Whether most keys are sets, lists or sorted sets.
-	sets, lists, zsets bool
+	// Whether most keys are sets, lists, sorted sets or streams.
+	sets, lists, zsets, streams bool
 	// The kind of scripts that many requests run, unless it is empty; see scriptKinds.
 	scripts string
 }
@@ -105,6 +105,9 @@ func makeHistory(s *server, p plan, number int, seed uint64) ([]porcupine.Operat
 				if p.zsets {
 					ops = append(ops, Op{kind: zrange, keys: []int{key}})
 				}
+				if p.streams {
+					ops = append(ops, Op{kind: xrange, keys: []int{key}}, Op{kind: xpending, keys: []int{key}})
+				}
 			}
 			last.do(ops)
 			last.connection.socket.Close()
@@ -159,6 +162,8 @@ type actor struct {
 	serial     int64
 	// What it was told last of each key.
 	seen map[int]int64
+	// IDs of entries that it was told of last.
+	told []int
 	// What comes back when the connection it has is cut.
 	back chan struct{}
 }
@@ -280,6 +285,8 @@ func ordered(kind Kind, reply string) string {
 		return inOrder(reply)
 	case smembers, sinter, sunion, sdiff:
 		return inAnyOrder(reply)
+	case xreadgroup, xpending, xclaim:
+		return withoutKey(kind, reply)
 	}
 	return reply
 }
@@ -364,6 +371,9 @@ func (c *actor) any() Op {
 	}
 	if c.zsets && c.random.IntN(8) > 0 {
 		return c.anyOfSorted()
+	}
+	if c.streams && c.random.IntN(8) > 0 {
+		return c.anyOfStream()
 	}
 	if c.scripts != "" && c.random.IntN(8) > 2 {
 		return c.anyScript()
