@@ -55,7 +55,7 @@ complete -c ferrite-cli -l memkeys -d 'The keys of each type that take most memo
 complete -c ferrite-cli -l keystats -d 'Both, with the largest keys of all and how sizes are distributed'
 complete -c ferrite-cli -l hotkeys -d 'The keys used most; a server other than Ferrite needs a policy of LFU'
 complete -c ferrite-cli -l pipe -d 'Sends standard input, which holds requests, as it is, and counts the replies'
-complete -c ferrite-cli -l skip-unsupported -d 'import and export leave out keys that are no strings, hashes, sets or sorted sets, instead of ending there'
+complete -c ferrite-cli -l skip-unsupported -d 'import and export leave out keys of other types than strings, hashes, sets, sorted sets, lists and streams, instead of ending there'
 complete -c ferrite-cli -l keep-existing -d 'import leaves alone the keys that the server has'
 complete -c ferrite-cli -l verbose -d 'Tells on standard error what the connection does'
 complete -c ferrite-cli -l help -d 'Prints this text'

@@ -15,7 +15,7 @@ use support::{Kind, PATIENCE, Server, fresh_directory};
 const DATABASES: [usize; 3] = [0, 3, 15];
 
 /// Requests as they are sent, so that any byte can be in them.
-fn request(words: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn request(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         bytes.extend(format!("${}\r\n", word.len()).bytes());
@@ -68,7 +68,7 @@ fn fill(server: &Server) {
 }
 
 /// Sends requests, and waits for their replies.
-fn send(server: &Server, mut bytes: Vec<u8>) {
+pub(crate) fn send(server: &Server, mut bytes: Vec<u8>) {
     bytes.extend(request(&[b"ECHO", b"the end"]));
     let mut stream = TcpStream::connect(("127.0.0.1", server.port)).expect("the server listens");
     let mut input = stream.try_clone().expect("a descriptor");
@@ -198,7 +198,7 @@ fn differences(one: &Server, other: &Server) -> Vec<String> {
 }
 
 /// Runs the client and returns what it prints.
-fn run(server: &Server, directory: &Path, arguments: &[&str]) -> String {
+pub(crate) fn run(server: &Server, directory: &Path, arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_ferrite-cli"))
         .args(["-p", &server.port.to_string()])
         .args(arguments)

@@ -12,5 +12,6 @@ mod files;
 mod golden;
 mod readme;
 mod strange_servers;
+mod streams;
 mod support;
 mod terminal;

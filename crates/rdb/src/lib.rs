@@ -62,6 +62,8 @@ pub use format::{NEWEST_VERSION, OLDEST_VERSION, TIMED_VERSION, VALKEY_VERSION, 
 pub use kinds::{Collection, Element};
 pub use payload::{Payload, dump_string};
 pub use reader::{Entry, Item, Reader, Unsupported};
+pub use stream::copy::StreamValue;
+pub use stream::groups::{GroupsPlace, StreamConsumer, StreamGroup, StreamGroups, StreamPending};
 pub use stream::parts::{StreamId, StreamPart, StreamState, Texts};
 pub use typed::{Typed, TypedReader};
 pub use writer::{Attributes, Options, Writer};

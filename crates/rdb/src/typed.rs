@@ -14,6 +14,7 @@ use crate::error::{Error, Problem};
 use crate::kinds::{Collection, Element, Layout, TIME_END};
 use crate::packed::{Cell, Cursor, Form};
 use crate::reader::{Item, Part, Reader};
+use crate::stream::groups::GroupsPlace;
 use crate::stream::read::Reading;
 use crate::writer::Attributes;
 
@@ -127,6 +128,13 @@ impl<R: Read> TypedReader<R> {
     /// Bytes of the file that were read.
     pub fn offset(&self) -> u64 {
         self.reader.offset()
+    }
+
+    /// Where the groups of the stream are that is being read. `None` but directly after its state.
+    pub fn groups_place(&self) -> Option<GroupsPlace> {
+        let stream = self.open.as_ref()?.stream.as_ref()?;
+        let groups = stream.groups_ahead()?;
+        Some(GroupsPlace::new(self.offset(), stream.version(), groups))
     }
 
     /// The next part, or `None` once the end was reached and the checksum found right. That an element was

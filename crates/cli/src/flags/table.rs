@@ -251,8 +251,8 @@ Section { title: FILES, flags: &[
         "How long --pipe waits for a reply once all is sent (30); for ever if 0.",
         |options, word| { options.pipe_timeout = seconds(word)?; Ok(()) }),
     flag(None, "skip-unsupported", "",
-        "import and export leave out keys that are no strings, hashes, sets or sorted sets, \
-         instead of ending there.",
+        "import and export leave out keys of other types than strings, hashes, sets, sorted \
+         sets, lists and streams, instead of ending there.",
         |options, _| set(&mut options.skips_unsupported)),
     flag(None, "keep-existing", "", "import leaves alone the keys that the server has.",
         |options, _| set(&mut options.keeps_existing)),

@@ -245,8 +245,8 @@ impl Export<'_> {
             _ => "value of another type".to_owned(),
         };
         Err(Failure::Other(format!(
-            "key {} in database {} is a {kind}, and only strings, hashes, sets, sorted sets and lists are \
-             supported. \
+            "key {} in database {} is a {kind}, and only strings, hashes, sets, sorted sets, lists and \
+             streams are supported. \
              Nothing was saved; --skip-unsupported leaves out what cannot be.",
             quoted(key),
             self.database
@@ -348,8 +348,12 @@ impl Export<'_> {
         };
         let put = match (form, value) {
             (Form::String, Some(Value::Bulk(value))) => self.writer.key(key, &value, attributes),
+            (Form::Stream, Some(Value::Bulk(payload))) => {
+                let written = values::write_stream(&mut self.writer, key, &payload, attributes);
+                written.map_err(|problem| self.failed(key, &problem))?
+            }
             // Gone since SCAN named it.
-            (Form::String, Some(Value::Null)) => return Ok(()),
+            (Form::String | Form::Stream, Some(Value::Null)) => return Ok(()),
             (Form::Hash, Some(reply)) => match self.fields.take(reply) {
                 Ok(0) => return Ok(()),
                 Ok(_) => self.fields.write(&mut self.writer, key, attributes),
@@ -377,11 +381,15 @@ impl Export<'_> {
     }
 
     fn unexpected(&self, key: &[u8], reply: &Value) -> Failure {
+        match reply {
+            Value::Error(text) => self.failed(key, &String::from_utf8_lossy(text)),
+            other => self.failed(key, &format!("the server answered {other:?}")),
+        }
+    }
+
+    fn failed(&self, key: &[u8], problem: &str) -> Failure {
         let place = format!("key {} in database {}", quoted(key), self.database);
-        Failure::Other(match reply {
-            Value::Error(text) => format!("{place}: {}", String::from_utf8_lossy(text)),
-            other => format!("{place}: the server answered {other:?}"),
-        })
+        Failure::Other(format!("{place}: {problem}"))
     }
 
     /// Ends the file and says what is in it.

@@ -3,21 +3,25 @@
 //! The file is read twice: first to find out whether it is whole and can be written ([`survey`]), then to
 //! write. Requests go out a batch at a time, and the next batch goes out before the replies of the
 //! last are read, so that neither side waits. The first key that the server refuses is the end. With `-c`
-//! each key goes to its node of a cluster ([`lanes`]). A hash goes in several requests ([`hashes`]).
+//! each key goes to its node of a cluster ([`lanes`]). A collection goes in several requests
+//! ([`collection`]), a stream with its groups first ([`stream`]): the first reading finds where they are.
 
 mod collection;
 mod lanes;
+mod stream;
 mod survey;
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use rdb::{Attributes, Element, Item, Typed};
+use rdb::{Attributes, Collection as Kind, Element, GroupsPlace, Item, Typed};
 use resp::cluster::Redirection;
 use resp::{Value, format_i64};
 use sys::clock::realtime_ms;
 
+use super::file::wrong;
 use crate::access::Access;
 use crate::amounts::count;
 use crate::failure::{Failure, Result};
@@ -26,6 +30,7 @@ use crate::format::quoted;
 use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_KEYS, MAX_REDIRECTIONS, REFUSALS_SHOWN};
 use collection::Collection;
 use lanes::{Astray, Lanes, Sent};
+use stream::Stream;
 use survey::{Survey, open, survey, unreadable};
 
 pub(super) fn run(options: &Options, path: &Path) -> Result {
@@ -33,7 +38,7 @@ pub(super) fn run(options: &Options, path: &Path) -> Result {
         .access
         .is_database_chosen
         .then_some(options.access.database);
-    let survey = survey(path, wanted)?;
+    let mut survey = survey(path, wanted)?;
     if let Some(first) = &survey.first_unsupported
         && !options.skips_unsupported
     {
@@ -63,7 +68,9 @@ pub(super) fn run(options: &Options, path: &Path) -> Result {
         )));
     }
     let mut import = Import {
+        path,
         lanes,
+        groups: std::mem::take(&mut survey.groups),
         keeps_existing: options.keeps_existing,
         form: Form::Unknown,
         database: 0,
@@ -75,7 +82,7 @@ pub(super) fn run(options: &Options, path: &Path) -> Result {
         kept: 0,
         expired: 0,
     };
-    let result = import.file(path, wanted);
+    let result = import.file(wanted);
     import.tell(&survey, result)
 }
 
@@ -98,8 +105,11 @@ enum Form {
     Span,
 }
 
-struct Import {
+struct Import<'a> {
+    path: &'a Path,
     lanes: Lanes,
+    /// Where the groups of the streams are that have not begun.
+    groups: VecDeque<GroupsPlace>,
     keeps_existing: bool,
     form: Form,
     /// Of the keys that come.
@@ -117,9 +127,10 @@ struct Import {
     expired: u64,
 }
 
-impl Import {
+impl Import<'_> {
     /// Reads the file again and writes what it holds.
-    fn file(&mut self, path: &Path, wanted: Option<u64>) -> Result {
+    fn file(&mut self, wanted: Option<u64>) -> Result {
+        let path = self.path;
         let (mut reader, bar) = open(path, "importing")?;
         let (mut database, mut selected) = (0, None);
         while let Some(item) = reader.next().map_err(|error| unreadable(path, &error))? {
@@ -129,6 +140,18 @@ impl Import {
                 self.select(database)?;
                 selected = Some(database);
             }
+            let is_stream = matches!(
+                item,
+                Typed::Begin {
+                    kind: Kind::Stream,
+                    ..
+                }
+            );
+            let groups = if is_stream {
+                self.groups.pop_front()
+            } else {
+                None
+            };
             match item {
                 Typed::Item(Item::Database(number)) => database = number,
                 Typed::Item(Item::Entry(entry)) if is_wanted => {
@@ -139,7 +162,7 @@ impl Import {
                     kind,
                     attributes,
                     ..
-                } if is_wanted => self.begin_collection(key, kind, attributes)?,
+                } if is_wanted => self.begin_collection(key, kind, attributes, groups)?,
                 Typed::Element(Element::Field {
                     field,
                     value,
@@ -151,6 +174,7 @@ impl Import {
                 Typed::Element(Element::Member { member, score }) => {
                     self.add(|open| open.add_scored(member, score))?;
                 }
+                Typed::Element(Element::Stream(part)) => self.add(|open| open.add_part(&part))?,
                 Typed::End => self.end_collection()?,
                 _ => {}
             }
@@ -238,8 +262,9 @@ impl Import {
     fn begin_collection(
         &mut self,
         key: &[u8],
-        kind: rdb::Collection,
+        kind: Kind,
         attributes: Attributes,
+        groups: Option<GroupsPlace>,
     ) -> Result {
         if self.has_expired(attributes, realtime_ms()) {
             return Ok(());
@@ -251,12 +276,21 @@ impl Import {
                 return Ok(());
             }
         }
+        let stream = groups.map(|place| self.stream(&place)).transpose()?;
         let at = self.lanes.begin_key(key, self.database);
         if !self.keeps_existing {
             self.lanes.queue_for_key(at, &[b"DEL", key]);
         }
-        self.open = Some(Collection::new(at, kind, key, attributes.expiry_ms));
+        self.open = Some(Collection::new(at, kind, key, attributes.expiry_ms, stream));
         Ok(())
+    }
+
+    /// A stream with its groups, which are in this place of the file.
+    fn stream(&self, place: &GroupsPlace) -> Result<Stream> {
+        let file = File::open(self.path).map_err(|error| wrong(self.path, &error))?;
+        let groups = place.read(file);
+        let groups = groups.map_err(|error| unreadable(self.path, &error))?;
+        Ok(Stream::new(groups))
     }
 
     /// Adds an item to the collection that was begun, if it is not left out. `add` says whether there are

@@ -17,6 +17,23 @@ fn keys(cluster: &Cluster) -> Vec<String> {
     cluster.nodes.iter().map(size).collect()
 }
 
+/// Streams with a group, of up to 540 entries.
+fn streams() -> String {
+    let mut lines = String::new();
+    for number in 0..10 {
+        writeln!(lines, "XGROUP CREATE stream:{number} group 0 MKSTREAM")
+            .expect("a string takes all");
+        for entry in 1..=number * 60 {
+            writeln!(
+                lines,
+                "XADD stream:{number} {entry}-1 field {number}:{entry}"
+            )
+            .expect("a string takes all");
+        }
+    }
+    lines
+}
+
 #[test]
 fn every_key_goes_to_its_node() {
     let directory = fresh_directory("import");
@@ -46,6 +63,9 @@ fn every_key_goes_to_its_node() {
     }
     let (text, told, code) = ours(&source.nodes[0], &["-c"], &lines);
     assert_eq!((told.as_str(), code), ("", 0), "{text}");
+    // More replies than a pipe takes would have to be read meanwhile.
+    let (text, told, code) = ours(&source.nodes[0], &["-c"], &streams());
+    assert_eq!((told.as_str(), code), ("", 0), "{text}");
     let (_, told, code) = ours(&source.nodes[1], &["-c", "export", path], "");
     assert_eq!(code, 0, "{told}");
 
@@ -53,14 +73,14 @@ fn every_key_goes_to_its_node() {
         let target = Cluster::start(kind);
         let (text, told, code) = ours(&target.nodes[2], &["-c", "import", path], "");
         assert_eq!((told.as_str(), code), ("", 0), "{kind:?}: {text}");
-        assert_eq!(text, "5039 keys written to 3 nodes\n");
+        assert_eq!(text, "5049 keys written to 3 nodes\n");
         assert_eq!(digests(&target), digests(&source), "{kind:?}");
         // Once more: all keys are there.
         let arguments = ["-c", "--keep-existing", "import", path];
         let (text, ..) = ours(&target.nodes[0], &arguments, "");
         assert_eq!(
             text,
-            "0 keys written to 3 nodes, 5039 left alone that the server had\n"
+            "0 keys written to 3 nodes, 5049 left alone that the server had\n"
         );
         // Without the flag a key of another node is refused, as any other key would be.
         let (_, told, code) = ours(&target.nodes[0], &["import", path], "");

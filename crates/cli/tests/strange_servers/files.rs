@@ -247,6 +247,66 @@ fn a_simple_server_can_be_exported() {
 }
 
 #[test]
+fn a_key_of_another_type_is_named_or_left_out() {
+    let scratch = Scratch::new();
+    let path = scratch.path("dump.rdb");
+    let odd = |words: &[String]| match words[0].as_str() {
+        "STRLEN" | "HLEN" | "XLEN" if words[1] == "b" => Some("-WRONGTYPE of value\r\n".to_owned()),
+        "TYPE" => Some("+ReJSON-RL\r\n".to_owned()),
+        _ => simple(words),
+    };
+    let (_, told, code) = outcome(&run(answering(odd), &["export", &path], ""));
+    assert_eq!(code, Some(1));
+    assert_eq!(
+        told,
+        "key \"b\" in database 7 is a ReJSON-RL, and only strings, hashes, sets, sorted sets, lists and \
+         streams are supported. Nothing was saved; --skip-unsupported leaves out what cannot be.\n"
+    );
+    assert_eq!(scratch.files(), [""; 0]);
+    let arguments = ["export", "--skip-unsupported", &path];
+    let (text, told, code) = outcome(&run(answering(odd), &arguments, ""));
+    assert_eq!((&told[..], code), ("", Some(0)));
+    assert!(text.starts_with("1 key of 1 database saved to "), "{text}");
+    assert!(
+        text.ends_with("1 left out that are not supported\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_stream_that_the_server_gives_damaged_is_named() {
+    for (dump, problem) in [
+        ("$-1\r\n", None),
+        (
+            "$5\r\nabcde\r\n",
+            Some("what DUMP gave is damaged, or of a version that is not known"),
+        ),
+        ("-NOPERM no\r\n", Some("NOPERM no")),
+        (":1\r\n", Some("the server answered Integer(1)")),
+    ] {
+        let scratch = Scratch::new();
+        let path = scratch.path("dump.rdb");
+        let port = answering(move |words| match words[0].as_str() {
+            "STRLEN" if words[1] == "b" => Some("-WRONGTYPE of value\r\n".to_owned()),
+            "XLEN" => Some(":1\r\n".to_owned()),
+            "DUMP" => Some(dump.to_owned()),
+            _ => simple(words),
+        });
+        let (text, told, code) = outcome(&run(port, &["export", &path], ""));
+        let Some(problem) = problem else {
+            assert!(
+                text.starts_with("1 key of 1 database saved to "),
+                "{text}{told}"
+            );
+            continue;
+        };
+        assert_eq!(code, Some(1), "{text}");
+        assert_eq!(told, format!("key \"b\" in database 7: {problem}\n"));
+        assert_eq!(scratch.files(), [""; 0]);
+    }
+}
+
+#[test]
 fn an_export_that_fails_leaves_nothing() {
     let scratch = Scratch::new();
     let path = scratch.path("dump.rdb");

@@ -19,10 +19,16 @@
 //!
 //! The reading checks that IDs of entries ascend, that there are as many entries as the stream says, and that
 //! none is above its last ID. It does not check that pending entries of consumers are those of their group,
-//! each once: only a reader that keeps all of them can see that.
+//! each once: only a reader that keeps all of them can see that, as `groups` does.
 //!
-//! `parts` are the parts of a stream, `read` reads them, `write` writes them.
+//! `parts` are the parts of a stream, `read` reads them, `write` writes them, `groups` holds those that are
+//! about groups, `copy` writes a stream that is in a payload.
 
+pub(crate) mod copy;
+pub(crate) mod groups;
 pub(crate) mod parts;
 pub(crate) mod read;
 mod write;
+
+#[cfg(test)]
+mod tests;

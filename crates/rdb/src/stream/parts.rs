@@ -1,5 +1,6 @@
 //! The parts of a stream.
 
+use std::fmt;
 use std::io::Write;
 
 use crate::packed::Cell;
@@ -11,6 +12,23 @@ pub struct StreamId {
     pub ms: u64,
     /// Number among those of one time.
     pub seq: u64,
+}
+
+impl StreamId {
+    /// The ID before this one. The least has none, and gives itself.
+    pub fn before(self) -> StreamId {
+        match (self.ms.checked_sub(1), self.seq.checked_sub(1)) {
+            (_, Some(seq)) => StreamId { seq, ..self },
+            (Some(ms), None) => StreamId { ms, seq: u64::MAX },
+            (None, None) => self,
+        }
+    }
+}
+
+impl fmt::Display for StreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.ms, self.seq)
+    }
 }
 
 /// Strings, one after another.

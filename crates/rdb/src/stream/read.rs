@@ -91,6 +91,25 @@ impl Reading {
         }
     }
 
+    /// Begins with the groups of a stream, of which there are so many.
+    pub(crate) fn of_groups(version: u8, groups: u64) -> Reading {
+        Reading {
+            stage: Stage::Groups,
+            groups,
+            ..Reading::new(version, 0)
+        }
+    }
+
+    /// How many groups follow, if the part that was read last was the state.
+    pub(crate) fn groups_ahead(&self) -> Option<u64> {
+        matches!(self.found, Some(Found::State(_))).then_some(self.groups)
+    }
+
+    /// Which form of streams it is: 1 to 3.
+    pub(crate) fn version(&self) -> u8 {
+        self.version
+    }
+
     /// The part that was read last.
     pub(crate) fn part(&self) -> StreamPart<'_> {
         match *self.found.as_ref().expect("a part was read") {
@@ -321,7 +340,7 @@ impl<R: Read> Input<'_, R> {
                 continue;
             }
             if stream.last.is_some_and(|last| id <= last) || id == StreamId::default() {
-                let found = format!("{}-{}", id.ms, id.seq);
+                let found = id.to_string();
                 return Err(corrupt("an ID above that of the entry before", found));
             }
             stream.last = Some(id);

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "every test uses a part")]
 
+pub(crate) mod stream;
+
 /// What goes into a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {

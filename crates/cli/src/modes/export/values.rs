@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use rdb::packed::ListpackBuilder;
-use rdb::{Attributes, Collection, Element, Writer};
+use rdb::{Attributes, Collection, Element, Payload, StreamValue, Writer};
 use resp::Value;
 use resp::number::{parse_f64, parse_i64};
 
@@ -19,6 +19,7 @@ pub(super) enum Form {
     Set,
     SortedSet,
     List,
+    Stream,
 }
 
 impl Form {
@@ -30,6 +31,8 @@ impl Form {
             Form::Set => vec![b"SMEMBERS", key],
             Form::SortedSet => vec![b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"],
             Form::List => vec![b"LRANGE", key, b"0", b"-1"],
+            // No other has groups, and the times and IDs of all that is pending, at one point in time.
+            Form::Stream => vec![b"DUMP", key],
         }
     }
 }
@@ -60,6 +63,7 @@ pub(super) fn forms(session: &mut Session, keys: &[Vec<u8>]) -> Result<Vec<Reada
                 others.push(vec![&b"SCARD"[..], key]);
                 others.push(vec![&b"ZCARD"[..], key]);
                 others.push(vec![&b"LLEN"[..], key]);
+                others.push(vec![&b"XLEN"[..], key]);
                 others.push(vec![&b"MEMORY"[..], b"USAGE", key]);
                 Readable::Unsupported
             }
@@ -74,9 +78,15 @@ pub(super) fn forms(session: &mut Session, keys: &[Vec<u8>]) -> Result<Vec<Reada
         let Readable::Unsupported = found else {
             continue;
         };
-        let counts = [(); 4].map(|()| replies.next());
+        let counts = [(); 5].map(|()| replies.next());
         let memory = replies.next();
-        let forms = [Form::Hash, Form::Set, Form::SortedSet, Form::List];
+        let forms = [
+            Form::Hash,
+            Form::Set,
+            Form::SortedSet,
+            Form::List,
+            Form::Stream,
+        ];
         let found_form = forms.into_iter().zip(counts).find_map(|its| match its {
             (form, Some(Value::Integer(items))) => Some((form, items)),
             _ => None,
@@ -193,6 +203,23 @@ pub(super) fn write_list<W: Write>(
         writer.element(Element::String(element))?;
     }
     writer.end()
+}
+
+/// Writes the stream in a payload.
+///
+/// # Errors
+/// Those of the writer; or the payload is not understood.
+pub(super) fn write_stream<W: Write>(
+    writer: &mut Writer<W>,
+    key: &[u8],
+    payload: &[u8],
+    attributes: Attributes,
+) -> std::result::Result<io::Result<()>, String> {
+    let payload = Payload::check(payload)
+        .ok_or("what DUMP gave is damaged, or of a version that is not known")?;
+    let stream = StreamValue::read(payload);
+    let stream = stream.map_err(|error| format!("what DUMP gave is damaged: {error}"))?;
+    Ok(writer.stream(key, &stream, attributes))
 }
 
 /// The fields of a hash, until they are written.

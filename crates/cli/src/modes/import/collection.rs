@@ -1,14 +1,16 @@
-//! A hash, a set, sorted or not, or a list of an import: DEL, HSET, SADD, ZADD or RPUSH with some items at
-//! a time, and PEXPIREAT, which every server knows. Fields that expire take HPEXPIREAT, which servers know
-//! since Redis 7.4; one that does not refuses the key.
+//! A hash, a set, sorted or not, a list or a stream of an import: DEL, HSET, SADD, ZADD or RPUSH with some
+//! items at a time (of a stream, see [`super::stream`]), and PEXPIREAT, which every server knows. Fields that
+//! expire take HPEXPIREAT, which servers know since Redis 7.4; one that does not refuses the key.
 //!
 //! Others may see a part of it until all of it is written. A collection of any size takes the memory of one
 //! batch, but in a cluster, where its requests may have to be sent again to another node.
 
+use rdb::StreamPart;
 use resp::format_i64;
 use resp::number::{DOUBLE_TEXT_LEN, format_f64};
 
 use super::lanes::Lanes;
+use super::stream::Stream;
 use crate::limits::{IMPORT_BATCH_BYTES, IMPORT_BATCH_FIELDS};
 
 /// A collection whose items come.
@@ -16,26 +18,29 @@ pub(super) struct Collection {
     /// The lane of its key.
     pub(super) at: usize,
     expiry_ms: Option<i64>,
-    /// HSET, SADD, ZADD or RPUSH and its arguments so far.
+    /// HSET, SADD, ZADD or RPUSH and its arguments so far; of a stream no more than the key.
     words: Vec<Vec<u8>>,
     bytes: usize,
     /// Those of the fields that expire, and when.
     timed: Vec<(Vec<u8>, u64)>,
+    stream: Option<Stream>,
 }
 
 impl Collection {
-    /// The collection of a key, which has been begun on a lane.
+    /// The collection of a key, which has been begun on a lane. `stream` is there if it is one.
     pub(super) fn new(
         at: usize,
         kind: rdb::Collection,
         key: &[u8],
         expiry_ms: Option<i64>,
+        stream: Option<Stream>,
     ) -> Collection {
         let command: &[u8] = match kind {
             rdb::Collection::Set => b"SADD",
             rdb::Collection::SortedSet => b"ZADD",
             rdb::Collection::List => b"RPUSH",
-            _ => b"HSET",
+            rdb::Collection::Hash => b"HSET",
+            rdb::Collection::Stream => b"XADD",
         };
         Collection {
             at,
@@ -43,7 +48,14 @@ impl Collection {
             words: vec![command.to_vec(), key.to_vec()],
             bytes: key.len(),
             timed: Vec::new(),
+            stream,
         }
+    }
+
+    /// Adds a part of a stream. Whether there are enough for a request.
+    pub(super) fn add_part(&mut self, part: &StreamPart<'_>) -> bool {
+        let stream = self.stream.as_mut();
+        stream.is_some_and(|stream| stream.add(&self.words[1], part))
     }
 
     /// Adds a field. Whether there are enough for a request.
@@ -78,6 +90,9 @@ impl Collection {
 
     /// Queues the items that were added.
     pub(super) fn queue_items(&mut self, lanes: &mut Lanes) {
+        if let Some(stream) = &mut self.stream {
+            stream.queue(lanes, self.at);
+        }
         if self.words.len() > 2 {
             lanes.queue_for_key(self.at, &self.words);
             self.words.truncate(2);

@@ -1,10 +1,14 @@
 //! The first reading of the file of an import: what it holds, and whether it is whole.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
 
 use indicatif::ProgressBar;
-use rdb::{Collection, Item, Typed, TypedReader, Unsupported};
+use rdb::{
+    Collection, Element, Error, GroupsPlace, Item, Problem, StreamGroups, Typed, TypedReader,
+    Unsupported,
+};
 
 use crate::failure::{Failure, Result};
 use crate::format::quoted;
@@ -19,13 +23,15 @@ pub(super) struct Survey {
     pub(super) unsupported: u64,
     /// What the first of these is, in words.
     pub(super) first_unsupported: Option<String>,
+    /// Where the groups of each stream are, in the order of the streams.
+    pub(super) groups: VecDeque<GroupsPlace>,
 }
 
 /// Reads the whole file.
 pub(super) fn survey(path: &Path, wanted: Option<u64>) -> Result<Survey> {
     let mut survey = Survey::default();
     let (mut reader, bar) = open(path, "checking")?;
-    let mut database = 0;
+    let (mut database, mut groups) = (0, StreamGroups::default());
     while let Some(item) = reader.next().map_err(|error| unreadable(path, &error))? {
         let is_wanted = wanted.is_none_or(|wanted| wanted == database);
         match item {
@@ -40,7 +46,16 @@ pub(super) fn survey(path: &Path, wanted: Option<u64>) -> Result<Survey> {
                 let first = &mut survey.first_unsupported;
                 first.get_or_insert_with(|| describe(&what, database));
             }
-            _ => {}
+            Typed::Element(Element::Stream(part)) => {
+                let taken = groups.take(&part);
+                taken.map_err(|problem| flawed(path, &reader, problem))?;
+                survey.groups.extend(reader.groups_place());
+            }
+            Typed::End => {
+                let ended = std::mem::take(&mut groups).end();
+                ended.map_err(|problem| flawed(path, &reader, problem))?;
+            }
+            Typed::Element(_) | Typed::Item(_) => {}
         }
         bar.set_position(reader.offset());
     }
@@ -48,11 +63,21 @@ pub(super) fn survey(path: &Path, wanted: Option<u64>) -> Result<Survey> {
     Ok(survey)
 }
 
+fn flawed(path: &Path, reader: &TypedReader<File>, problem: Problem) -> Failure {
+    let offset = reader.offset();
+    let error = Error {
+        offset,
+        key: None,
+        problem,
+    };
+    unreadable(path, &error)
+}
+
 fn describe(what: &Unsupported<'_>, database: u64) -> String {
     match what {
         Unsupported::Value { key, kind } => format!(
-            "key {} in database {database} is a {kind}, and only strings, hashes, sets, sorted sets and \
-             lists are supported",
+            "key {} in database {database} is a {kind}, and only strings, hashes, sets, sorted sets, \
+             lists and streams are supported",
             quoted(key)
         ),
         Unsupported::Function(name) => {
@@ -79,6 +104,7 @@ pub(super) fn open(path: &Path, what: &'static str) -> Result<(TypedReader<File>
         Collection::Set,
         Collection::SortedSet,
         Collection::List,
+        Collection::Stream,
     ]);
     reader.pass_unsupported();
     let bar = bar(
