@@ -9,7 +9,7 @@ use std::time::Duration;
 use resp::Value;
 
 use super::types::Type;
-use crate::amounts::bytes_text;
+use crate::amounts::{bytes_text, count};
 use crate::failure::{Failure, Result};
 use crate::format::{Format, Style, quoted};
 use crate::limits::{PEEK_BYTES, PEEK_ELEMENTS};
@@ -81,11 +81,55 @@ fn look(session: &mut Session, key: &[u8]) -> Result<Option<Look>> {
             rows.push((name, value));
         }
     }
+    if kind.name == "stream"
+        && let Some(groups) = groups(session, key)?
+    {
+        rows.push(("groups", groups));
+    }
     Ok(Some(Look {
         rows,
         value,
         is_cut,
     }))
+}
+
+/// The first groups of a stream, a map of facts for each; `None` if it has none, or the server does not tell.
+fn groups(session: &mut Session, key: &[u8]) -> Result<Option<Value>> {
+    let request = [b"XINFO".to_vec(), b"GROUPS".to_vec(), key.to_vec()];
+    let Value::Array(groups) = session.ask(&request)? else {
+        return Ok(None);
+    };
+    // RESP2 has names and facts in turn.
+    let facts = |group| match group {
+        Value::Array(flat) => Value::Map(pairs(flat, usize::MAX)),
+        group => group,
+    };
+    let groups: Vec<Value> = groups.into_iter().take(PEEK_ELEMENTS).map(facts).collect();
+    Ok((!groups.is_empty()).then_some(Value::Array(groups)))
+}
+
+/// A group in words: `name (2 consumers, 5 pending, 1 to read)`.
+fn group_text(group: &Value) -> Option<String> {
+    let Value::Map(facts) = group else {
+        return None;
+    };
+    let fact = |name: &[u8]| {
+        let is_its =
+            |key: &Value| matches!(key, Value::Bulk(text) | Value::Simple(text) if text == name);
+        let fact = facts.iter().find(|(key, _)| is_its(key));
+        fact.map(|(_, value)| value)
+    };
+    let number = |name: &[u8]| match fact(name) {
+        Some(Value::Integer(number)) => Some(u64::try_from(*number).unwrap_or(0)),
+        _ => None,
+    };
+    let Some(Value::Bulk(name)) = fact(b"name") else {
+        return None;
+    };
+    let consumers = count(number(b"consumers")?, "consumer");
+    let (name, pending) = (quoted(name), number(b"pending")?);
+    let lag = number(b"lag").map_or(String::new(), |lag| format!(", {lag} to read"));
+    Some(format!("{name} ({consumers}, {pending} pending{lag})"))
 }
 
 /// How a value begins, and how many elements of it that are.
@@ -166,6 +210,10 @@ impl Look {
         for (name, value) in &self.rows {
             let text = match (*name, value) {
                 (_, Value::Bulk(bytes)) if *name == "key" => quoted(bytes),
+                ("groups", Value::Array(groups)) => {
+                    let groups: Vec<String> = groups.iter().filter_map(group_text).collect();
+                    groups.join("\n         ")
+                }
                 ("memory", Value::Integer(bytes)) => bytes_text(*bytes),
                 ("ttl", Value::Integer(..0)) => "none".to_owned(),
                 ("ttl", Value::Integer(ms)) => time_text(ms.unsigned_abs()),

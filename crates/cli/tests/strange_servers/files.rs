@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use rdb::{Attributes, Collection, Element, Item, Options, Reader, Writer};
+use rdb::{Attributes, Collection, Element, Item, Options, Reader, StreamId, StreamState, Writer};
 
 use super::{answering, outcome, run, server};
 
@@ -151,6 +151,31 @@ fn a_file_that_is_damaged_is_not_imported_in_part() {
         assert_eq!(code, Some(1));
         assert!(told.starts_with(&path) && told.contains(wrong), "{told}");
     }
+}
+
+#[test]
+fn a_stream_with_groups_that_do_not_match_is_not_imported() {
+    let scratch = Scratch::new();
+    let path = scratch.path("dump.rdb");
+    let written = || {
+        let mut writer = Writer::new(Vec::new(), Options::default())?;
+        writer.key(b"before", b"value", Attributes::default())?;
+        writer.begin_stream(b"stream", 0, Attributes::default())?;
+        writer.stream_state(&StreamState::default(), 1)?;
+        writer.stream_group(b"group", StreamId::default(), None, 0)?;
+        writer.stream_consumers(1)?;
+        writer.stream_consumer(b"anna", 0, 1)?;
+        // It is pending in no group.
+        writer.stream_owned(StreamId { ms: 5, seq: 1 })?;
+        writer.finish()
+    };
+    fs::write(&path, written().expect("there is room")).expect("the directory is ours");
+    let (_, told, code) = outcome(&run(1, &["import", &path], ""));
+    assert_eq!(code, Some(1));
+    assert!(told.starts_with(&path), "{told}");
+    let problem =
+        "a pending entry of the group that no other consumer has should be here, but it is 5-1";
+    assert!(told.contains(problem), "{told}");
 }
 
 #[test]
