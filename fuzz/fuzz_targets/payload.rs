@@ -9,10 +9,15 @@ use std::sync::OnceLock;
 use keyspace::collection::cell::Cell;
 use keyspace::collection::run::Item;
 use keyspace::collection::sorted::scored;
+use keyspace::collection::stream::head::HeadBuffer;
+use keyspace::collection::stream::{Content, EntryBuffer, Head, Id, StreamEntry};
 use keyspace::{Keyspace, Kind, Options};
 use libfuzzer_sys::fuzz_target;
 use rdb::packed::ListpackBuilder;
-use rdb::{Attributes, Collection, Element, Payload, Typed, Writer, dump_string, lzf};
+use rdb::{
+    Attributes, Collection, Element, Payload, StreamGroup, StreamGroups, StreamId, StreamPart, StreamState,
+    StreamValue, Typed, TypedReader, Writer, dump_string, lzf,
+};
 
 /// Values of fields, and when they expire.
 type Fields = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
@@ -25,6 +30,14 @@ enum Value {
     Set(BTreeSet<Vec<u8>>),
     /// Members and the bits of their scores.
     SortedSet(BTreeMap<Vec<u8>, u64>),
+    Stream(Stream),
+}
+
+#[derive(Debug, PartialEq)]
+struct Stream {
+    entries: BTreeMap<StreamId, Vec<Vec<u8>>>,
+    state: StreamState,
+    groups: Vec<StreamGroup>,
 }
 
 /// Makes collections; those beyond 64 bytes are trees.
@@ -47,7 +60,6 @@ fn keyspace() -> &'static Keyspace {
 /// The value of a payload, as the server reads it.
 fn read(payload: &Payload<'_>, most: usize) -> Option<Value> {
     let mut reader = payload.read();
-    reader.only(&[Collection::Hash, Collection::Set, Collection::SortedSet, Collection::List]);
     let value = match reader.next().ok()?? {
         Typed::Item(rdb::Item::Entry(entry)) => {
             assert!(entry.value.len() <= most);
@@ -95,7 +107,8 @@ fn read(payload: &Payload<'_>, most: usize) -> Option<Value> {
             }
             Value::SortedSet(scores)
         }
-        Typed::Begin { .. } => {
+        Typed::Begin { kind: Collection::Stream, .. } => Value::Stream(read_stream(&mut reader, most)?),
+        Typed::Begin { kind: Collection::Hash, .. } => {
             let (mut builder, mut fields) = (keyspace().builder(Kind::Hash, b"key"), Fields::new());
             while let Typed::Element(Element::Field { field, value, expiry_ms }) = reader.next().ok()?? {
                 assert!(field.len() <= most && value.len() <= most && fields.len() <= most);
@@ -115,6 +128,42 @@ fn read(payload: &Payload<'_>, most: usize) -> Option<Value> {
     matches!(reader.next(), Ok(None)).then_some(value)
 }
 
+/// A stream to its end.
+fn read_stream(reader: &mut TypedReader<&[u8]>, most: usize) -> Option<Stream> {
+    let (mut builder, mut entries) = (keyspace().builder(Kind::Stream, b"key"), BTreeMap::new());
+    let (mut groups, mut state) = (StreamGroups::default(), None);
+    let (mut content, mut base, mut bytes) = (Content::default(), None, 0);
+    while let Typed::Element(Element::Stream(part)) = reader.next().ok()?? {
+        groups.take(&part).ok()?;
+        match part {
+            StreamPart::Entry { id, fields } => {
+                let base = *base.get_or_insert_with(|| {
+                    let head = Head::new(id.ms);
+                    assert!(builder.push(&head.item(&mut HeadBuffer::default())).is_ok());
+                    head.base
+                });
+                content.begin(None);
+                fields.iter().for_each(|text| content.push(Cell::of(text)));
+                let entry = StreamEntry { id: Id { ms: id.ms, seq: id.seq }, content: content.bytes() };
+                assert!(builder.push(&entry.item(base, &mut EntryBuffer::default())).is_ok());
+                bytes += fields.iter().map(<[u8]>::len).sum::<usize>();
+                let texts = fields.iter().map(<[u8]>::to_vec).collect();
+                assert_eq!(entries.insert(id, texts), None);
+                assert!(entries.len() <= most);
+            }
+            StreamPart::State(its) => {
+                assert_eq!(its.len, entries.len() as u64);
+                state = Some(its);
+            }
+            _ => {}
+        }
+    }
+    groups.end().ok()?;
+    // Names of a node count for each of its entries.
+    assert!(bytes <= most.saturating_mul(most));
+    Some(Stream { entries, state: state?, groups: groups.groups().to_vec() })
+}
+
 /// The payload of a value; `packs` a hash if that can be.
 fn dump(value: &Value, packs: bool) -> std::io::Result<Vec<u8>> {
     let fields = match value {
@@ -123,6 +172,7 @@ fn dump(value: &Value, packs: bool) -> std::io::Result<Vec<u8>> {
         Value::List(elements) => return dump_list(elements, packs),
         Value::Set(members) => return dump_set(members, packs),
         Value::SortedSet(scores) => return dump_scores(scores, packs),
+        Value::Stream(_) => unreachable!("it is written from its payload"),
     };
     let mut writer = Writer::payload(0, packs);
     let (attributes, count) = (Attributes::default(), fields.len() as u64);
@@ -190,6 +240,27 @@ fn dump_set(members: &BTreeSet<Vec<u8>>, packs: bool) -> std::io::Result<Vec<u8>
     Ok(writer.end_payload())
 }
 
+/// A stream that was read is written anew, from its payload.
+fn check_stream(payload: Payload<'_>, mut stream: Stream) {
+    let value = StreamValue::read(payload).expect("it was read before");
+    // The first form does not say it, and other forms may say anything.
+    stream.state.first = stream.entries.keys().next().copied().unwrap_or_default();
+    for compresses in [false, true] {
+        let mut writer = Writer::payload(0, compresses);
+        writer.stream(b"", &value, Attributes::default()).expect("a vector takes everything");
+        let bytes = writer.end_payload();
+        let payload = Payload::check(&bytes).expect("it was just made");
+        let Some(Value::Stream(again)) = read(&payload, usize::MAX) else {
+            panic!("it is no stream any more");
+        };
+        assert_eq!(again, stream);
+    }
+    let alone = value.groups().payload(value.state());
+    let alone = Payload::check(&alone).expect("it was just made");
+    let alone = StreamValue::read(alone).expect("it was just made");
+    assert_eq!(alone.groups().groups(), stream.groups);
+}
+
 fuzz_target!(|data: &[u8]| {
     let most = lzf::expanded_max(data.len()).max(20);
     // Nearly no input ends with the right checksum.
@@ -199,6 +270,9 @@ fuzz_target!(|data: &[u8]| {
     let Some(value) = read(&payload, most) else {
         return;
     };
+    if let Value::Stream(stream) = value {
+        return check_stream(payload, stream);
+    }
     if let Value::String(bytes) = &value {
         assert!(claimed >= Some(bytes.len() as u64));
     }

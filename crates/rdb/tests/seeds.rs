@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
-use forms::{Cell, intset, listpack, text, ziplist, zipmap};
+use forms::{Cell, intset, listpack, stream, text, ziplist, zipmap};
 use rdb::{Payload, Typed, dump_string};
 
 /// The types of values that are read.
 const TYPES: &[u8] = &[
-    0, 1, 2, 3, 4, 5, 9, 10, 11, 12, 13, 14, 16, 17, 18, 20, 22, 23, 24, 25,
+    0, 1, 2, 3, 4, 5, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25,
 ];
 
 /// Version and checksum of a payload.
@@ -159,9 +159,22 @@ fn expiring() -> Vec<Seed> {
     ]
 }
 
+/// Streams in each of their forms.
+fn streams() -> Vec<Seed> {
+    let (whole, empty) = (stream::whole(), stream::without_entries());
+    vec![
+        seed("15-stream", &[&whole.bytes(1)]),
+        seed("15-stream-without-entries", &[&empty.bytes(1)]),
+        seed("19-stream", &[&whole.bytes(2)]),
+        seed("19-stream-without-entries", &[&empty.bytes(2)]),
+        seed("21-stream", &[&whole.bytes(3)]),
+        seed("21-stream-without-entries", &[&empty.bytes(3)]),
+    ]
+}
+
 /// Names and bytes.
 fn seeds() -> BTreeMap<&'static str, Vec<u8>> {
-    let all = [texts(), plain(), packed(), expiring()].concat();
+    let all = [texts(), plain(), packed(), expiring(), streams()].concat();
     all.into_iter().collect()
 }
 
