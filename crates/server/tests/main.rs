@@ -51,6 +51,7 @@ mod snapshots;
 mod sorted_sets;
 mod split;
 mod stock;
+mod stream_payloads;
 mod support;
 mod takeover;
 mod torture;

@@ -138,6 +138,27 @@ fn keys_come_with_what_is_known_of_them() {
 }
 
 #[test]
+fn a_stream_shows_its_first_entries() {
+    let site = Site::start(&[]);
+    let mut client = site.server.client();
+    for number in 1..=3000 {
+        client.ask(&format!("XADD stream {number}-1 f {number} g w"));
+    }
+    client.ask("XGROUP CREATE stream group 0");
+    client.ask("XREADGROUP GROUP group anna COUNT 2000 STREAMS stream >");
+    client.ask("XDEL stream 1-1");
+    let (keys, _) = all_pages(&site, "");
+    let stream = only(&keys, "stream");
+    assert_eq!(
+        (&stream["type"], &stream["length"]),
+        (&"stream".into(), &2999.into())
+    );
+    let preview = stream["preview"].as_str().expect("it is there");
+    let first = r"2-1: f=2 g=w\n3-1: f=3 g=w\n";
+    assert!(preview.starts_with(first), "{preview}");
+}
+
+#[test]
 fn hostile_keys_are_text_and_nothing_is_written() {
     let site = Site::start(&[]);
     let mut client = site.server.client();

@@ -21,8 +21,8 @@ use keyspace::collection::cell::DECIMAL_MAX;
 use keyspace::collection::run::Damage;
 use keyspace::collection::run::Item;
 use keyspace::collection::sorted::score_of;
-use keyspace::collection::stream::{EntryFields, StreamEntry};
-use keyspace::{AnyItems, Database, EntryRef, Stored, StreamRef, Turn};
+use keyspace::collection::stream::{EntryFields, StreamEntry, StreamItems};
+use keyspace::{AnyItems, Database, EntryRef, ItemsRef, Stored, StreamRef, Turn};
 use resp::number::{DOUBLE_TEXT_LEN, format_shortest};
 use serde_json::{Value as Json, json};
 
@@ -121,16 +121,16 @@ impl From<Damage> for Enough {
 
 /// The first items of a collection, a line each, as far as they are in memory.
 fn start_of_items(items: AnyItems<'_>) -> Vec<u8> {
+    if let AnyItems::Stream(items) = items {
+        return start_of_stream(items);
+    }
     let mut text = Vec::new();
     let nothing = &mut |_, _| Err(Enough);
     let shown = items.try_each(nothing, &mut |item| {
         let separators: &[&[u8]] = match items {
             AnyItems::Hash(_) => &[b": ", b"\n"],
             AnyItems::Set(_) | AnyItems::List(_) => &[b"\n"],
-            AnyItems::Stream(items) => {
-                write_entry(&mut text, StreamRef::of(items), &item);
-                &[]
-            }
+            AnyItems::Stream(_) => &[],
             AnyItems::SortedSet(_) => {
                 let mut digits = [0; DOUBLE_TEXT_LEN];
                 text.extend_from_slice(format_shortest(score_of(&item), &mut digits));
@@ -144,6 +144,23 @@ fn start_of_items(items: AnyItems<'_>) -> Vec<u8> {
             text.extend_from_slice(&cell[..cell.len().min(BROWSE_VALUE_BYTES)]);
             text.extend_from_slice(separator);
         }
+        match text.len() < BROWSE_VALUE_BYTES {
+            true => Ok(()),
+            false => Err(Enough),
+        }
+    });
+    let (Ok(()) | Err(Enough)) = shown;
+    text.truncate(BROWSE_VALUE_BYTES);
+    text
+}
+
+/// The first entries of a stream, a line each. Its other items, of which there may be many more, are before
+/// them, and are not looked at.
+fn start_of_stream(items: ItemsRef<'_, StreamItems>) -> Vec<u8> {
+    let (mut text, stream) = (Vec::new(), StreamRef::of(items));
+    let nothing = &mut |_, _| Err(Enough);
+    let shown = items.try_ranks(stream.first_rank()..items.len(), nothing, &mut |item| {
+        write_entry(&mut text, stream, &item);
         match text.len() < BROWSE_VALUE_BYTES {
             true => Ok(()),
             false => Err(Enough),
