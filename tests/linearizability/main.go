@@ -160,9 +160,6 @@ func model(p plan) porcupine.Model {
 		return porcupine.Model{
 			Init: func() any { return State{} },
 			Step: func(state, input, output any) (bool, any) {
-				if next, isAllowed := state.(State).failed(input.(Op), output.(string)); isAllowed {
-					return true, next
-				}
 				next, reply := apply(state.(State), input.(Op))
 				return reply == output.(string), next
 			},
@@ -173,9 +170,6 @@ func model(p plan) porcupine.Model {
 	either := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{State{}} },
 		Step: func(state, input, output any) []any {
-			if next, isAllowed := state.(State).failed(input.(Op), output.(string)); isAllowed {
-				return []any{next}
-			}
 			next, reply := apply(state.(State), input.(Op))
 			switch output.(string) {
 			case reply:

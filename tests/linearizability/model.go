@@ -34,8 +34,6 @@ type State struct {
 	// The keys that each client watches, as bits, and the clients of which one has changed.
 	watched [maxClients]uint8
 	dirty   uint16
-	// Clients whose transaction may fail, for the group of a stream has changed.
-	maybeDirty uint16
 }
 
 // Kind is what an operation does.
@@ -284,7 +282,6 @@ func (s State) read(key int) string {
 func (s *State) forget(client int) {
 	s.watched[client] = 0
 	s.dirty &^= 1 << client
-	s.maybeDirty &^= 1 << client
 }
 
 func integer(n int) string { return ":" + strconv.Itoa(n) }
@@ -427,15 +424,6 @@ func (s State) move(op Op) (State, string) {
 	return s, "+OK"
 }
 
-// failed is the state behind an EXEC that fails though no entry of a watched stream has changed, only a group; false if it must not.
-func (s State) failed(op Op, reply string) (State, bool) {
-	if op.kind != exec || reply != "nil" || s.maybeDirty>>op.client&1 == 0 {
-		return s, false
-	}
-	s.forget(op.client)
-	return s, true
-}
-
 // run is EXEC: everything, unless a watched key has changed.
 func (s State) run(op Op) (State, string) {
 	isDirty := s.dirty>>op.client&1 == 1
@@ -453,7 +441,7 @@ func (s State) run(op Op) (State, string) {
 func array(replies []string) string { return "[" + strings.Join(replies, " ") + "]" }
 
 func hash(s State) uint64 {
-	sum := uint64(s.there)*0x9e3779b97f4a7c15 ^ uint64(s.dirty)<<32 ^ uint64(s.maybeDirty)<<48
+	sum := uint64(s.there)*0x9e3779b97f4a7c15 ^ uint64(s.dirty)<<32
 	for at, value := range s.value {
 		sum = (sum ^ uint64(value) ^ uint64(s.watched[at])<<48 ^ uint64(s.watched[at+maxKeys])<<56) * 0x100000001b3
 		sum ^= sum >> 29

@@ -125,8 +125,7 @@ func entriesReply(entries []entry) string {
 
 func (s State) isStream(key int) bool { return s.streams[key] != "" }
 
-// setStream gives a key this stream. A change of the group alone may end transactions that watch the key (Ferrite does it), or
-// not (as redis-server).
+// setStream gives a key this stream. A change of the group alone is none to WATCH.
 func (s *State) setStream(key int, changed stream, isGroupAlone bool) {
 	text := changed.pack()
 	if s.streams[key] == text {
@@ -136,11 +135,6 @@ func (s *State) setStream(key int, changed stream, isGroupAlone bool) {
 		s.put(key, 0)
 	}
 	s.streams[key] = text
-	for client, keys := range s.watched {
-		if keys>>key&1 == 1 {
-			s.maybeDirty |= 1 << client
-		}
-	}
 }
 
 // streamWords are the words of a request about a stream.

@@ -162,7 +162,7 @@ pub(crate) fn expired(server: &Observed, change: &Change<'_>) {
         ChangeKind::Expired => &[Event::EXPIRED],
         ChangeKind::ItemsExpired { is_gone: false } => &[Event::HEXPIRED],
         ChangeKind::ItemsExpired { is_gone: true } => &[Event::HEXPIRED, Event::DEL],
-        ChangeKind::Written | ChangeKind::Removed => return,
+        ChangeKind::Written | ChangeKind::Groups { .. } | ChangeKind::Removed => return,
     };
     let classes = classes(server);
     for &event in events {

@@ -6,7 +6,7 @@
 //! are sent to another server. Common to them, and here: the dispatch of a
 //! change, and the emptying or exchange of databases, which changes many keys without touching one.
 
-use keyspace::{Change, Keyspace, Turn, reason};
+use keyspace::{Change, ChangeKind, Keyspace, Turn, reason};
 
 use crate::observe::Observed;
 use crate::observe::multi_read::MultiReads;
@@ -98,12 +98,16 @@ impl Observed {
     pub(crate) fn changed(&self, change: &Change<'_>) -> u8 {
         notify::expired(self, change);
         let mut stay = 0;
+        // As in Redis: what only groups see is no change to WATCH, and none that clients with copies hear of.
+        let is_of_value = !matches!(change.kind, ChangeKind::Groups { .. });
         let watches = &self.observers.watches;
-        if change.observed & reason::WATCHED != 0 && watches.changed(change) {
+        if change.observed & reason::WATCHED != 0 && (!is_of_value || watches.changed(change)) {
             stay |= reason::WATCHED;
         }
         let tracking = &self.observers.tracking;
-        if change.observed & reason::TRACKED != 0 && tracking.changed(self, change) {
+        if change.observed & reason::TRACKED != 0
+            && (!is_of_value || tracking.changed(self, change))
+        {
             stay |= reason::TRACKED;
         }
         let waiters = &self.observers.waiters;

@@ -369,6 +369,8 @@ pub(crate) struct ItemsEdit<'g, 'a, K> {
     is_passed: bool,
     /// Told behind the event of the change.
     also: Option<Event>,
+    /// What the observers of the key hear.
+    pub(super) kind_of_change: ChangeKind,
 }
 
 impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
@@ -383,6 +385,7 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
             entry,
             is_passed: false,
             also: None,
+            kind_of_change: ChangeKind::Written,
         }
     }
 
@@ -484,6 +487,7 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
             log,
             is_passed,
             also,
+            kind_of_change,
             ..
         } = self;
         let (store, db) = (entry.store, entry.inner.database());
@@ -507,7 +511,7 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
         }
         entry.inner.touch();
         store.stats.sets.add(1);
-        entry.changed(ChangeKind::Written);
+        entry.changed(kind_of_change);
         store.notifier.tell(event, db, entry.inner.key().bytes);
         if let Some(event) = also {
             store.notifier.tell(event, db, entry.inner.key().bytes);

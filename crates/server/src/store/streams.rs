@@ -5,7 +5,7 @@ use keyspace::collection::stream::head::HeadBuffer;
 use keyspace::collection::stream::{
     Consumer, EntryBuffer, Group, Head, Id, IdRange, ItemBuffer, Pending, StreamEntry, StreamItems,
 };
-use keyspace::{EMPTY_STREAM, Form, STREAM, StreamRef, Type};
+use keyspace::{ChangeKind, EMPTY_STREAM, Form, STREAM, StreamRef, Type};
 
 use super::items::{Kept, Stream, StreamEdit};
 use crate::config::Packed;
@@ -197,6 +197,11 @@ impl StreamEdit<'_, '_> {
     ) -> bool {
         let base = self.stream().base();
         self.take(&buffer.pending(base, group, pending))
+    }
+
+    /// Only groups change. `concerns_readers`: those that wait for entries have to look again.
+    pub(crate) fn is_of_groups(&mut self, concerns_readers: bool) {
+        self.kind_of_change = ChangeKind::Groups { concerns_readers };
     }
 
     /// Notes a change that is none of entries.

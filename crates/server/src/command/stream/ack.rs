@@ -124,6 +124,7 @@ pub(super) fn xack(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let count = acknowledged.all.len();
     if count > 0 {
         found.edit(Event::NONE, Packed::NONE, |edit| {
+            edit.is_of_groups(false);
             take_all(edit, group.number, &acknowledged);
             for (consumer, count) in by_consumer(&acknowledged.all) {
                 edit.count_pending(group.number, consumer, -count);

@@ -94,6 +94,7 @@ impl Changes {
         }
         let mut buffer = ItemBuffer::default();
         found.edit(Event::NONE, Packed::NONE, |edit| {
+            edit.is_of_groups(false);
             let mut counts: BTreeMap<u32, i64> = BTreeMap::new();
             for pending in &self.gone {
                 if edit.take_pending(group.number, pending, &mut buffer) {

@@ -222,6 +222,7 @@ fn repeat(
         }
     }
     found.edit(Event::NONE, Packed::NONE, |edit| {
+        edit.is_of_groups(false);
         let now = reader.now;
         let (number, is_new) = find_or_make(edit, group.number, reader.consumer, now)?;
         if is_new {

@@ -185,6 +185,7 @@ pub(super) fn deliver(
         progress.advance(&mut group, id);
     });
     found.edit(Event::NONE, Packed::NONE, |edit| {
+        edit.is_of_groups(false);
         let now = reader.now;
         let (number, is_new) = find_or_make(edit, group.number, reader.consumer, now)?;
         if is_new {

@@ -145,10 +145,11 @@ pub(super) fn create(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let last = start(args, head.map(|head| head.last))?;
     let event = Event::XGROUP_CREATE;
     shard.edit_items(key, event, Packed::NONE, |edit: &mut StreamEdit<'_, '_>| {
-        let mut head = edit
-            .stream()
-            .head()
-            .unwrap_or_else(|| Head::new(now.max(0) as u64));
+        let head = edit.stream().head();
+        if head.is_some() {
+            edit.is_of_groups(false);
+        }
+        let mut head = head.unwrap_or_else(|| Head::new(now.max(0) as u64));
         let is_there = edit.stream().group(name, &mut ItemBuffer::default());
         if is_there.is_some() {
             return Err(BUSY_GROUP);
@@ -184,6 +185,8 @@ pub(super) fn set_id(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     group.last = start_anywhere(args, stream.head().map(|head| head.last))?;
     group.read = options.read;
     found.edit(Event::XGROUP_SETID, Packed::NONE, |edit| {
+        // Readers of the group may wait for what it gets anew.
+        edit.is_of_groups(true);
         edit.put_group(name, &group);
         edit.note_change();
     });
@@ -228,6 +231,7 @@ pub(super) fn destroy(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         .map(|(name, number)| (name.to_vec(), number))
         .collect();
     found.edit(Event::XGROUP_DESTROY, Packed::NONE, |edit| {
+        edit.is_of_groups(true);
         if group.pending > 0 {
             edit.cut_ids(&IdRange {
                 section: Section::of_pending(group.number),
@@ -255,6 +259,7 @@ pub(super) fn create_consumer(context: &mut Context<'_>, args: &Args<'_>) -> Han
     let group = group.ok_or_else(|| no_group(name, key.bytes))?;
     let event = Event::XGROUP_CREATECONSUMER;
     let made = found.edit(event, Packed::NONE, |edit| {
+        edit.is_of_groups(false);
         find_or_make(edit, group.number, consumer, now)
     });
     let (_, is_new) = made?;
@@ -315,6 +320,7 @@ pub(super) fn delete_consumer(context: &mut Context<'_>, args: &Args<'_>) -> Han
             .collect(),
     };
     found.edit(Event::XGROUP_DELCONSUMER, Packed::NONE, |edit| {
+        edit.is_of_groups(false);
         for pending in &gone {
             edit.take_pending(group.number, pending, &mut buffer);
         }

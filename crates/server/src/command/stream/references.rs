@@ -248,6 +248,8 @@ fn remove_asked(context: &mut Context<'_>, args: &Args<'_>, name: Option<&[u8]>)
         if head.len < len {
             edit.put_head(&head);
             edit.tell_also(Event::XDEL);
+        } else {
+            edit.is_of_groups(false);
         }
         replies
     });

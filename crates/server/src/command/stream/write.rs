@@ -317,6 +317,7 @@ pub(super) fn xsetid(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         head.deleted = deleted;
     }
     found.edit(Event::XSETID, Packed::NONE, |edit| {
+        edit.is_of_groups(false);
         edit.put_head(&head);
         edit.note_change();
     });

@@ -141,7 +141,12 @@ impl Waiters {
     pub(crate) fn changed(&self, change: &Change<'_>) -> bool {
         let queues = self.shards[change.shard.0].lock();
         let is_gone = matches!(change.kind, ChangeKind::Removed | ChangeKind::Expired);
-        if (is_gone || change.kind == ChangeKind::Written)
+        let is_written = match change.kind {
+            ChangeKind::Written => true,
+            ChangeKind::Groups { concerns_readers } => concerns_readers,
+            ChangeKind::Removed | ChangeKind::Expired | ChangeKind::ItemsExpired { .. } => false,
+        };
+        if (is_gone || is_written)
             && let Some(queue) = queues.get(change.key.hash, change.key.bytes)
             && (!is_gone || queue.hear_removal > 0)
             && queue.has(change.database)
