@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::base::Tree;
 use super::deadlines::{Deadline, Deadlines};
 use crate::collection::kind::{Edge, LeafKind, LeafPlace};
+use crate::collection::node::Node;
 use crate::collection::run::{EXPIRING, Run};
 
 /// Deadlines beyond the number of items at which those that are out of date are dropped.
@@ -59,6 +60,14 @@ impl<K: LeafKind> Tree<K> {
             len if len > self.count + SPARE_DEADLINES => self.find_deadlines(),
             _ => {}
         }
+    }
+
+    /// Notes the deadline of a leaf that had another.
+    pub(super) fn settle_leaf(&mut self, leaf: Node, before: Option<Deadline>) {
+        leaf.edit(|run| {
+            run.settle_expiring();
+        });
+        self.change_deadline(before, self.deadline_of(leaf.run()));
     }
 
     /// Where the leaf begins that follows the one of an edge, if it may have items of this upper half of

@@ -2,10 +2,9 @@
 
 use super::base::Tree;
 use super::cut::Cut;
-use super::deadlines::Deadline;
 use crate::collection::cell::{Cell, DECIMAL_MAX};
 use crate::collection::kind::{Edge, LeafKind};
-use crate::collection::node::{Child, Node};
+use crate::collection::node::Child;
 use crate::collection::path::Path;
 use crate::collection::run::{Item, Packed};
 use crate::collection::view::lower;
@@ -195,14 +194,6 @@ impl<K: LeafKind> Tree<K> {
             self.settle_leaf(leaf, deadline);
         }
         self.slim(path);
-    }
-
-    /// Notes the deadline of a leaf that had another.
-    pub(super) fn settle_leaf(&mut self, leaf: Node, before: Option<Deadline>) {
-        leaf.edit(|run| {
-            run.settle_expiring();
-        });
-        self.change_deadline(before, self.deadline_of(leaf.run()));
     }
 
     /// Removes all items of `from..to`, where `None` is behind all; how many there were. Leaves between
