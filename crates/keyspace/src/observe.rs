@@ -56,7 +56,7 @@ pub struct Change<'a> {
 pub enum ChangeKind {
     /// It is there, with another value or another expiry.
     Written,
-    /// It is a stream, and its groups are others. Its entries are what they were.
+    /// It is a stream, and its groups are others. Its entries are the same.
     Groups {
         /// Whether readers that wait for entries have to look again.
         concerns_readers: bool,

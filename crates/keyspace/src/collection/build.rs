@@ -110,7 +110,12 @@ impl Builder {
                 self.gathered = Some(gathered);
                 return Ok(());
             }
-            let seed = seed_of(self.kind, run, self.members.seed.clone());
+            // A head that has grown is in no run while it is added again.
+            let head = Some(item).filter(|_| self.kind == Kind::Stream);
+            let seed = match head.and_then(Head::of) {
+                Some(head) => Seed::new(head.base),
+                None => seed_of(self.kind, run, self.members.seed.clone()),
+            };
             let mut tree = Collection::new(self.kind, seed, self.leaf_max);
             run.iter().try_for_each(|item| added(&mut tree, &item))?;
             added(&mut tree, item)?;

@@ -82,7 +82,7 @@ impl Path {
         next.map_or(u128::MAX, |next| next.order)
     }
 
-    /// Whether no leaf is behind this one, or none before.
+    /// Whether this is the last leaf, or the first.
     pub(super) fn is_outermost(&self, is_last: bool) -> bool {
         (0..self.height).all(|depth| match is_last {
             true => usize::from(self.taken[depth]) + 1 == self.nodes[depth].children().len(),

@@ -193,8 +193,8 @@ impl EntryMut<'_, '_> {
         self.set_at(index, is_there, item, most)
     }
 
-    /// [`EntryMut::set_in_run`] of an item that is at an index, or belongs there. The place in a sorted set is
-    /// looked for.
+    /// [`EntryMut::set_in_run`] of an item that is at an index, or belongs there. The place in a sorted set
+    /// is looked for.
     pub(super) fn set_at(
         &mut self,
         index: usize,

@@ -84,8 +84,8 @@ impl EntryMut<'_, '_> {
         }
     }
 
-    /// Adds pending entries of a group, in the order of their IDs. It has none of these, and none between them.
-    /// Shows each as an item.
+    /// Adds pending entries of a group, in the order of their IDs. It has none of these, and none between
+    /// them. Shows each as an item.
     ///
     /// # Panics
     /// As [`EntryMut::stream`].

@@ -98,7 +98,7 @@ impl Observed {
     pub(crate) fn changed(&self, change: &Change<'_>) -> u8 {
         notify::expired(self, change);
         let mut stay = 0;
-        // As in Redis: what only groups see is no change to WATCH, and none that clients with copies hear of.
+        // As in Redis: neither WATCH nor tracking takes a change of groups alone for one.
         let is_of_value = !matches!(change.kind, ChangeKind::Groups { .. });
         let watches = &self.observers.watches;
         if change.observed & reason::WATCHED != 0 && (!is_of_value || watches.changed(change)) {

@@ -369,8 +369,10 @@ pub(crate) struct ItemsEdit<'g, 'a, K> {
     is_passed: bool,
     /// Told behind the event of the change.
     also: Option<Event>,
-    /// What the observers of the key hear.
+    /// The change that observers of the key hear of.
     pub(super) kind_of_change: ChangeKind,
+    /// Whether the event of the change is not told.
+    pub(super) is_silent: bool,
 }
 
 impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
@@ -386,6 +388,7 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
             is_passed: false,
             also: None,
             kind_of_change: ChangeKind::Written,
+            is_silent: false,
         }
     }
 
@@ -488,8 +491,10 @@ impl<'g, 'a, K: Kept> ItemsEdit<'g, 'a, K> {
             is_passed,
             also,
             kind_of_change,
+            is_silent,
             ..
         } = self;
+        let event = if is_silent { Event::NONE } else { event };
         let (store, db) = (entry.store, entry.inner.database());
         let is_empty = entry.inner.items::<K>().is_empty();
         if changes == 0 {

@@ -3,7 +3,8 @@
 use keyspace::collection::run::Item;
 use keyspace::collection::stream::head::HeadBuffer;
 use keyspace::collection::stream::{
-    Consumer, EntryBuffer, Group, Head, Id, IdRange, ItemBuffer, Pending, StreamEntry, StreamItems,
+    Consumer, EntryBuffer, Group, Head, Id, IdRange, Idempotence, Idempotent, ItemBuffer, Pending,
+    StreamEntry, StreamItems,
 };
 use keyspace::{ChangeKind, EMPTY_STREAM, Form, STREAM, StreamRef, Type};
 
@@ -197,6 +198,33 @@ impl StreamEdit<'_, '_> {
     ) -> bool {
         let base = self.stream().base();
         self.take(&buffer.pending(base, group, pending))
+    }
+
+    /// Sets the settings of idempotent IDs.
+    pub(crate) fn put_idempotence(&mut self, settings: &Idempotence) {
+        self.put(&ItemBuffer::default().idempotence(settings));
+    }
+
+    /// Notes an idempotent ID, and its entry.
+    pub(crate) fn put_idempotent(&mut self, idempotent: &Idempotent<'_>, entry: Id) {
+        let mut buffer = ItemBuffer::default();
+        self.put(&buffer.known(idempotent, entry));
+        self.put(&buffer.age(idempotent));
+    }
+
+    /// Forgets an idempotent ID.
+    pub(crate) fn take_idempotent(&mut self, idempotent: &Idempotent<'_>) {
+        let mut buffer = ItemBuffer::default();
+        self.take(&buffer.known(idempotent, Id::MIN));
+        self.take(&buffer.age(idempotent));
+    }
+
+    /// Counts an entry that was not added, as it was there: no change that anybody is told of.
+    pub(crate) fn count_duplicate(&mut self, settings: &Idempotence) {
+        self.put_idempotence(settings);
+        self.is_of_groups(false);
+        self.is_silent = true;
+        self.only_change();
     }
 
     /// Only groups change. `concerns_readers`: those that wait for entries have to look again.

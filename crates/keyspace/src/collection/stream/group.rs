@@ -69,18 +69,18 @@ pub struct Pending {
 }
 
 /// Integers in cells, one after another.
-struct Numbers<'a> {
+pub(super) struct Numbers<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Numbers<'a> {
-    fn new(bytes: &'a [u8]) -> Numbers<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Numbers<'a> {
         Numbers { bytes, at: 0 }
     }
 
     #[inline]
-    fn next(&mut self) -> Option<u64> {
+    pub(super) fn next(&mut self) -> Option<u64> {
         let (integer, end) = integer_at(self.bytes, self.at)?;
         self.at = end;
         Some(integer as u64)
@@ -92,17 +92,17 @@ impl<'a> Numbers<'a> {
         number.and_then(|number| u32::try_from(number).ok())
     }
 
-    fn rest(self) -> &'a [u8] {
+    pub(super) fn rest(self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
 
     #[inline]
-    fn end<T>(self, value: T) -> Option<T> {
+    pub(super) fn end<T>(self, value: T) -> Option<T> {
         (self.at == self.bytes.len()).then_some(value)
     }
 }
 
-fn number(integer: u64) -> Cell<'static> {
+pub(super) fn number(integer: u64) -> Cell<'static> {
     Cell::Int(integer as i64)
 }
 
@@ -115,7 +115,7 @@ fn known(number: u64) -> Option<u64> {
     Some(number).filter(|&number| number as i64 >= 0)
 }
 
-fn value<'a>(item: &Item<'a>) -> Option<&'a [u8]> {
+pub(super) fn value<'a>(item: &Item<'a>) -> Option<&'a [u8]> {
     match (item.value, item.expiry) {
         (Some(Cell::Bytes(bytes)), None) => Some(bytes),
         _ => None,
@@ -142,12 +142,12 @@ const NEEDED: usize = 56;
 /// Memory for an item that is in no run.
 #[derive(Debug, Default)]
 pub struct ItemBuffer {
-    name: Vec<u8>,
-    value: Vec<u8>,
+    pub(super) name: Vec<u8>,
+    pub(super) value: Vec<u8>,
 }
 
 impl ItemBuffer {
-    fn begin(&mut self, kind: u8) {
+    pub(super) fn begin(&mut self, kind: u8) {
         self.name.clear();
         self.name.reserve(NEEDED);
         self.name.push(kind);
@@ -155,7 +155,7 @@ impl ItemBuffer {
         self.value.reserve(NEEDED);
     }
 
-    fn item(&self) -> Item<'_> {
+    pub(super) fn item(&self) -> Item<'_> {
         Item::pair(Cell::Bytes(&self.name), Cell::Bytes(&self.value))
     }
 

@@ -8,6 +8,7 @@ use super::group::{
 };
 use super::head::{self, Head};
 use super::id::{FAR, Id};
+use super::idempotent::{self, AGE, SETTINGS};
 use crate::collection::cell::{Cell, integer_at};
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::run::{Item, PAIRS, Run};
@@ -231,6 +232,7 @@ impl LeafKind for StreamItems {
             (Cell::Bytes(&[GROUP, ..]), ..) => Group::of(item).is_some(),
             (Cell::Bytes(&[CONSUMER, ..]), ..) => Consumer::of(item).is_some(),
             (Cell::Bytes(&[CONSUMER_NAME, ..]), ..) => named_consumer(item).is_some(),
+            (Cell::Bytes(&[SETTINGS..=AGE, ..]), ..) => idempotent::is_valid(item),
             _ => false,
         }
     }

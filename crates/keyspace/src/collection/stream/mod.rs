@@ -5,6 +5,7 @@
 //!  0             1                                           the head: see [`head`]
 //!  0             2 | number, 1 B                             a shape: the names of the fields of entries
 //!  0             3 to 5 | ...                                groups and their consumers: see [`group`]
+//!  0             7 to 9 | ...                                idempotent IDs: see [`idempotent`]
 //!  1 + group     6 | group | distance | sequence number      a pending entry
 //!  2^32 - 1      distance                                    an entry: sequence number, shape, values
 //! ```
@@ -23,6 +24,7 @@ pub mod entry;
 pub mod group;
 pub mod head;
 pub mod id;
+pub mod idempotent;
 pub mod kind;
 pub mod view;
 
@@ -31,5 +33,6 @@ pub use entry::{EntryBuffer, EntryScratch, StreamEntry};
 pub use group::{Consumer, Group, ItemBuffer, Pending};
 pub use head::Head;
 pub use id::Id;
+pub use idempotent::{Idempotence, Idempotent};
 pub use kind::{IdRange, Section, StreamItems};
 pub use view::StreamRef;

@@ -2,11 +2,10 @@
 
 use super::content::{SHAPE_BYTES_MAX, SHAPES_MAX};
 use super::entry::StreamEntry;
-use super::group::{
-    CONSUMER_NAME, Consumer, GROUP, Group, ItemBuffer, PENDING, Pending, named_consumer,
-};
+use super::group::{CONSUMER_NAME, Consumer, GROUP, Group, ItemBuffer, Pending, named_consumer};
 use super::head::{self, Head};
 use super::id::Id;
+use super::idempotent::{AGE, Idempotence, Idempotent, KnownEntry, SETTINGS, ages_of, entry_of};
 use super::kind::{IdName, SHAPE, Section, StreamItems};
 use crate::collection::any::{Collection, Held, place_in_stream};
 use crate::collection::cell::Cell;
@@ -323,7 +322,7 @@ impl<'e> StreamRef<'e> {
     fn named_end(self) -> u64 {
         match self.items.has_cold_leaves() {
             false => self.items.len(),
-            true => self.rank(&StreamItems::named_edge(&[PENDING])),
+            true => self.rank(&StreamItems::named_edge(&[AGE + 1])),
         }
     }
 
@@ -353,5 +352,52 @@ impl<'e> StreamRef<'e> {
         named
             .take_while(move |&(of, _, _)| of == group)
             .map(|(_, name, number)| (name, number))
+    }
+}
+
+impl<'e> StreamRef<'e> {
+    /// The settings of idempotent IDs; `None` if the stream has never had any.
+    pub fn idempotence(self) -> Option<Idempotence> {
+        let wanted = Item::pair(Cell::Bytes(&[SETTINGS]), Cell::Bytes(&[]));
+        self.find(&wanted).and_then(|item| Idempotence::of(&item))
+    }
+
+    /// The entry that was added with an idempotent ID.
+    pub fn entry_with(
+        self,
+        idempotent: &Idempotent<'_>,
+        buffer: &mut ItemBuffer,
+    ) -> Option<KnownEntry> {
+        self.find(&buffer.known(idempotent, Id::MIN))
+            .and_then(|item| entry_of(&item))
+    }
+
+    /// The idempotent IDs, those of each producer in the order of their age.
+    pub fn idempotent(self) -> impl Iterator<Item = Idempotent<'e>> {
+        self.idempotent_from(&[AGE])
+    }
+
+    /// The same from a producer on.
+    pub fn idempotent_of(self, producer: &[u8]) -> impl Iterator<Item = Idempotent<'e>> + use<'e> {
+        self.idempotent_from(&ages_of(producer))
+    }
+
+    fn idempotent_from(self, name: &[u8]) -> impl Iterator<Item = Idempotent<'e>> + use<'e> {
+        self.named_from(name)
+            .map_while(|item| Idempotent::of(&item))
+    }
+
+    /// How many idempotent IDs there are.
+    pub fn idempotent_len(self) -> u64 {
+        let rank = |name: &[u8]| self.rank(&StreamItems::named_edge(name));
+        rank(&[AGE + 1]) - rank(&[AGE])
+    }
+
+    /// How many a producer has.
+    pub fn idempotent_len_of(self, producer: &[u8]) -> u64 {
+        let mut name = ages_of(producer);
+        let from = self.rank(&StreamItems::named_edge(&name));
+        name.extend_from_slice(&[0xff; 9]);
+        self.rank(&StreamItems::named_edge(&name)) - from
     }
 }

@@ -28,8 +28,8 @@ impl<K: LeafKind> Tree<K> {
         Put::Added
     }
 
-    /// Adds an item of this order key that is not there. With a finger that has added one, and since which nothing was changed,
-    /// it is the next one after that: no place is looked for then.
+    /// Adds an item of this order key that is not there. With a finger that has added one, and since which
+    /// nothing was changed, it is the next one after that: no place is looked for then.
     pub fn add_next(&mut self, finger: &mut Finger, order: u128, item: &Item<'_>) {
         debug_assert_eq!(self.kind.order(item), order);
         let next = finger.0.take().filter(|&(.., end)| order < end);

@@ -185,7 +185,7 @@ pub(super) fn set_id(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     group.last = start_anywhere(args, stream.head().map(|head| head.last))?;
     group.read = options.read;
     found.edit(Event::XGROUP_SETID, Packed::NONE, |edit| {
-        // Readers of the group may wait for what it gets anew.
+        // Readers of the group may wait for entries that it gets anew.
         edit.is_of_groups(true);
         edit.put_group(name, &group);
         edit.note_change();

@@ -53,7 +53,18 @@ fn write_facts(reply: &mut Reply<'_>, stream: StreamRef<'_>, progress: &GroupPro
     write_id(reply, "max-deleted-entry-id", head.deleted);
     write_number(reply, "entries-added", head.added);
     write_id(reply, "recorded-first-entry-id", progress.first());
+    if let Some(settings) = stream.idempotence() {
+        write_number(reply, "idmp-duration", settings.duration);
+        write_number(reply, "idmp-maxsize", settings.most);
+        write_number(reply, "pids-tracked", settings.producers);
+        write_number(reply, "iids-tracked", stream.idempotent_len());
+        write_number(reply, "iids-added", settings.added);
+        write_number(reply, "iids-duplicates", settings.duplicates);
+    }
 }
+
+/// Facts about idempotent IDs, where there are any.
+const IDEMPOTENCE_FACTS: usize = 6;
 
 /// How much XINFO STREAM shows.
 #[derive(Clone, Copy)]
@@ -123,13 +134,14 @@ pub(super) fn stream(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     }
     let (reply, progress) = (&mut context.reply, GroupProgress::of(stream));
     let shapes = stream.shapes();
+    let more = stream.idempotence().map_or(0, |_| IDEMPOTENCE_FACTS);
     let entry = |reply: &mut Reply<'_>, entry: Option<StreamEntry<'_>>| match entry {
         Some(entry) => write_entry(reply, entry, &shapes),
         None => reply.null(),
     };
     match shown {
         Shown::Ends => {
-            reply.map(10);
+            reply.map(10 + more);
             write_facts(reply, stream, &progress);
             write_number(reply, "groups", stream.groups().count() as u64);
             let ends = stream.ends();
@@ -139,7 +151,7 @@ pub(super) fn stream(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
             entry(reply, ends.map(|(_, last)| last));
         }
         Shown::Full(most) => {
-            reply.map(9);
+            reply.map(9 + more);
             write_facts(reply, stream, &progress);
             write_name(reply, "entries");
             let first = stream.first_rank();

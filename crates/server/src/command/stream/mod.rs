@@ -5,6 +5,7 @@
 //! | file | commands |
 //! |---|---|
 //! | `write` | XADD XDEL XTRIM XSETID |
+//! | `idempotent` | XCFGSET, and the options IDMP and IDMPAUTO of XADD |
 //! | `read` | XLEN XRANGE XREVRANGE |
 //! | `consume` | XREAD XREADGROUP; `deliver` gives their entries, `waiting` has their waits |
 //! | `group` | XGROUP |
@@ -25,6 +26,7 @@ mod deliver;
 mod group;
 mod group_table;
 mod id;
+mod idempotent;
 mod info;
 mod leaves;
 mod progress;
@@ -69,6 +71,18 @@ const LIMIT: Arg = Arg::of("count", ArgKind::Integer)
     .since("6.2.0")
     .optional();
 
+const PRODUCER: Arg = Arg::of("pid", ArgKind::String);
+/// An idempotent ID of a producer.
+const IDEMPOTENT: Arg = Arg::one_of(
+    "idmp",
+    &[
+        Arg::block("idmp", &[PRODUCER, Arg::of("iid", ArgKind::String)]).token("IDMP"),
+        PRODUCER.token("IDMPAUTO"),
+    ],
+)
+.since("8.6.0")
+.optional();
+
 /// The table of this family.
 pub(crate) const COMMANDS: &[Spec] = &[
     Spec {
@@ -89,6 +103,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
                 .since("6.2.0")
                 .optional(),
             CONDITION,
+            IDEMPOTENT,
             Arg::block("trim", &[STRATEGY, OPERATOR, THRESHOLD, LIMIT]).optional(),
             Arg::one_of("id_or_auto", &[Arg::word("auto_id", "*"), ID]),
             PAIRS,
@@ -97,6 +112,7 @@ pub(crate) const COMMANDS: &[Spec] = &[
             ("6.2.0", "Takes NOMKSTREAM, MINID and LIMIT."),
             ("7.0.0", "Takes IDs of the form `<ms>-*`."),
             CONDITION_SINCE,
+            ("8.6.0", "Takes IDMP and IDMPAUTO."),
         ],
         items: ItemsNeeded::Entries(write::leaves_of_xadd),
         handler: write::xadd,
@@ -169,6 +185,28 @@ pub(crate) const COMMANDS: &[Spec] = &[
         history: &[("7.0.0", "Takes ENTRIESADDED and MAXDELETEDID.")],
         items: ItemsNeeded::Entries(write::leaves_of_xsetid),
         handler: write::xsetid,
+        ..READS
+    },
+    Spec {
+        name: "xcfgset",
+        makes: Makes::Little,
+        arity: -2,
+        flags: WRITE | DENYOOM | FAST,
+        keys: &[KeySpec::one(1, access::RW | access::UPDATE)],
+        since: "8.6.0",
+        summary: "Says how long idempotent IDs are kept, and how many of a producer",
+        complexity: "O(N) with N the idempotent IDs that are forgotten, if a value changes",
+        args: &[
+            KEY,
+            Arg::of("idmp-duration", ArgKind::Integer)
+                .token("IDMP-DURATION")
+                .optional(),
+            Arg::of("idmp-maxsize", ArgKind::Integer)
+                .token("IDMP-MAXSIZE")
+                .optional(),
+        ],
+        items: ItemsNeeded::None,
+        handler: idempotent::xcfgset,
         ..READS
     },
     Spec {

@@ -5,6 +5,7 @@ use keyspace::collection::stream::{Id, Section};
 
 use super::super::{Args, Failure, failure};
 use super::id::{self, AskedId};
+use super::idempotent::{AskedIdempotence, IDEMPOTENT_WITH_ID, TWO_IDEMPOTENT};
 use crate::config::{Setting, Settings};
 
 const TWO_STRATEGIES: Failure =
@@ -156,6 +157,8 @@ impl Trim {
 pub(super) struct TrimOptions {
     pub(super) only_present: bool,
     pub(super) trim: Option<Trim>,
+    /// The idempotent ID, if one is given.
+    pub(super) idempotence: Option<AskedIdempotence>,
     /// The ID; none for `*`.
     pub(super) id: Option<AskedId>,
     /// Where the options end: at the ID.
@@ -163,6 +166,18 @@ pub(super) struct TrimOptions {
 }
 
 impl TrimOptions {
+    /// Takes an idempotent ID, and returns its last argument.
+    ///
+    /// # Errors
+    /// There is one already, or it is empty.
+    fn take_idempotence(&mut self, args: &Args<'_>, at: usize) -> Result<usize, Failure> {
+        let asked = AskedIdempotence::parse(args, at)?;
+        match self.idempotence.replace(asked) {
+            Some(_) => Err(TWO_IDEMPOTENT),
+            None => Ok(asked.last()),
+        }
+    }
+
     /// # Errors
     /// They make no sense.
     pub(super) fn parse(
@@ -202,6 +217,10 @@ impl TrimOptions {
                     Ok(most) => Some(most),
                     Err(_) => return Err(NEGATIVE_LIMIT),
                 };
+            } else if is_add && left > 1 && args.is(at, "IDMP")
+                || is_add && left > 0 && args.is(at, "IDMPAUTO")
+            {
+                at = options.take_idempotence(args, at)?;
             } else if is_add && args.is(at, "NOMKSTREAM") {
                 options.only_present = true;
             } else if let (None, Some(word)) = (references, References::at(args, at)) {
@@ -215,6 +234,9 @@ impl TrimOptions {
             at += 1;
         }
         options.end = at;
+        if options.idempotence.is_some() && options.id.is_some() {
+            return Err(IDEMPOTENT_WITH_ID);
+        }
         match keeps {
             None if limit.is_some_and(|limit| limit > 0) => return Err(LIMIT_ALONE),
             None if !is_add => return Err(NO_STRATEGY),

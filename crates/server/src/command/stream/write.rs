@@ -128,7 +128,8 @@ fn leaves_to_add(stream: StreamRef<'_>, trim: Option<&Trim>) -> Vec<Base> {
     records
 }
 
-/// `XADD key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [MAXLEN | MINID [= | ~] threshold [LIMIT count]]
+/// `XADD key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [IDMP producer id | IDMPAUTO producer]
+/// [MAXLEN | MINID [= | ~] threshold [LIMIT count]]
 /// * | id field value [field value ...]`
 pub(super) fn xadd(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let settings = &context.server.settings;
@@ -146,6 +147,7 @@ pub(super) fn xadd(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         context.reply.null();
         return Ok(Next::Done);
     }
+    let given = options.idempotence.map(|asked| asked.of(args, from));
     let scratch = &mut context.extras.entry;
     let packed = Packed::NONE;
     let added = shard.edit_items(key, Event::XADD, packed, |edit: &mut StreamEdit<'_, '_>| {
@@ -154,13 +156,17 @@ pub(super) fn xadd(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         }) {
             return Ok(None);
         }
+        let at = now.max(0) as u64;
+        if let Some(id) = given.as_ref().and_then(|given| given.entry(edit, at)) {
+            return Ok(Some(id));
+        }
         let head = edit.stream().head();
         let id = next_id(&head.unwrap_or_default(), options.id, now)?;
         // A limit for each is one for all.
         if args.size() > TEXT_MAX {
             return Err(TOO_LARGE);
         }
-        // The base of distances is in the head. References of groups are looked at by what it says.
+        // The head has the base of distances, and the number of entries for a look at references of groups.
         let trim = options.trim.as_ref();
         let is_early = head.is_none() || trim.is_some_and(Trim::has_references);
         let mut head = head.unwrap_or_else(|| Head::new(id.ms));
@@ -174,6 +180,9 @@ pub(super) fn xadd(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         let content = scratch.content.bytes();
         let entry = StreamEntry { id, content };
         edit.add(head.base, entry, &mut scratch.item);
+        if let Some(given) = &given {
+            given.note(edit, id, at);
+        }
         let gone = trim.map_or(0, |trim| trim_entries(edit, trim, &mut head));
         if gone > 0 {
             edit.tell_also(Event::XTRIM);

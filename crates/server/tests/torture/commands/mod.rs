@@ -253,6 +253,8 @@ pub(crate) const COMMANDS: &[Row] = &[
         "{s} MAXLEN ~ 0 LIMIT 0", "{s} MINID ~ 1-1"], streams::xtrim),
     keys("xsetid", 6, &["{s} {idnext}", "{s} {id}", "{s} {idnext} ENTRIESADDED {entries} MAXDELETEDID {id}",
         "{s} {idnext} ENTRIESADDED 100000 MAXDELETEDID 0-0"], streams::xsetid),
+    keys("xcfgset", 2, &["{s} IDMP-DURATION 1", "{s} IDMP-MAXSIZE 5 IDMP-DURATION 100", "{h} IDMP-MAXSIZE 1"],
+        streams::xcfgset),
     keys("xgroup", 40, &["CREATE {s} {g} 0 MKSTREAM", "CREATE {s} {g} 0 MKSTREAM",
         "CREATE {s} {g} 0 MKSTREAM", "CREATE {h} {g} 0", "CREATE {s} {g} 0", "CREATE {s} {g} $ MKSTREAM",
         "CREATE {s} {g} {id} ENTRIESREAD {entries}", "SETID {s} {g} 0", "SETID {s} {g} $",

@@ -402,6 +402,12 @@ pub(super) fn xsetid(call: &mut Call<'_>) -> Expect {
     set.or(no_such_key())
 }
 
+/// Entries and groups stay as they are.
+pub(super) fn xcfgset(call: &mut Call<'_>) -> Expect {
+    let set = change(call, &call.args[0], |_| Expect::ok());
+    set.or(no_such_key())
+}
+
 pub(super) fn xlen(call: &mut Call<'_>) -> Expect {
     let len = read(call, &call.args[0], |stream| {
         Expect::int(stream.entries.len() as u64)
