@@ -8,7 +8,7 @@ use super::cell::Cell;
 use super::items::ListRef;
 use super::kind::{Elements, Members};
 use super::run::{BARE, Item, Run, RunMut};
-use super::stream::StreamItems;
+use super::stream::{Head, StreamItems};
 use super::tree::{Gathered, Put};
 use crate::entry::Kind;
 use crate::hash::Seed;

@@ -4,11 +4,12 @@
 use std::sync::atomic::Ordering;
 
 use crate::support::{PATIENCE, Value};
+use crate::torture::history::{Deed, Step};
 use crate::torture::inspect;
 use crate::torture::lives::Rule;
 use crate::torture::run::{Find, LANES, Runner};
 use crate::torture::script::Request;
-use crate::torture::wire::{Silence, encode};
+use crate::torture::wire::{Silence, encode, now_ms};
 
 impl Runner {
     /// Connects a lane anew, with RESP3 where its number says so.
@@ -49,6 +50,45 @@ impl Runner {
             connection.close();
         }
         self.reconnect(number)
+    }
+
+    /// Another connection sends a request for the keys of this one, while nothing of this one is on its way.
+    pub(crate) fn beside(&mut self, number: usize, request: &Request) -> Result<(), Find> {
+        self.need_server()?;
+        if self.life.may_refuse() || self.life.is_stuck {
+            return Ok(());
+        }
+        if self.pending_global() {
+            self.settle()?;
+        }
+        while self.lanes[number].history.pending() > 0 {
+            if !self.pump(number)? {
+                return Ok(());
+            }
+        }
+        let mut connection = self.reader()?;
+        let model = &self.lanes[number].history.model;
+        let request = model.with_cursor(request);
+        let silent = |silence| Find::new("silence", format!("beside {number}: {silence:?}"));
+        if model.db > 0 {
+            let selected = connection.ask(&format!("SELECT {}", model.db), PATIENCE);
+            selected.map_err(silent)?;
+        }
+        let (bytes, sent_ms) = (encode(&request), now_ms());
+        let step = Step {
+            deed: Deed::Beside(request),
+            global: None,
+            sent: connection.send_bytes(&bytes),
+            sent_ms,
+            answer: None,
+            maps: self.maps(),
+            limit: None,
+        };
+        let lane = &mut self.lanes[number];
+        lane.unanswered_bytes.push(bytes.len());
+        lane.history.steps.push(step);
+        let reply = connection.receive(PATIENCE).map_err(silent)?;
+        self.take(number, &reply)
     }
 
     /// Has the server close a connection.
@@ -139,7 +179,13 @@ impl Runner {
             Find::new("cut", format!("connection {number} was closed; {wrong}"))
         })?;
         let stamp = self.clock.fetch_add(1, Ordering::SeqCst);
-        history.reconnect(kept, stamp, found.asked.most, self.life.is_always);
+        history.reconnect(
+            kept,
+            stamp,
+            &found.keys[number],
+            found.asked,
+            self.life.is_always,
+        );
         self.connect(number)
     }
 }

@@ -3,14 +3,15 @@
 //! A history is a base, what was acknowledged, and what is on its way. After the end of a server its keys are
 //! what they were after some beginning of the history: [`History::judge`] finds out which.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use crate::support::Value;
 use crate::torture::lives::Rule;
 use crate::torture::model::{Expect, Global, Model, command_name};
 use crate::torture::script::Request;
 use crate::torture::slots::Maps;
-use crate::torture::values::{Key, Keys, SLACK_MS, Span, describe, may_be};
+use crate::torture::streams::Id;
+use crate::torture::values::{Data, Key, Keys, SLACK_MS, Span, describe, may_be};
 use crate::torture::wire::Reply;
 
 /// Commands that wait for a key.
@@ -32,6 +33,8 @@ pub(crate) enum Deed {
     Request(Request),
     /// Another connection has changed the keys of all, with the request of this number.
     Global(Vec<Global>),
+    /// Another connection has sent it, while nothing of this one was on its way.
+    Beside(Request),
     /// The connection was closed, and is another one from here on.
     Reconnect,
 }
@@ -48,6 +51,8 @@ pub(crate) struct Answer {
     was_refused: bool,
     /// What the reply of EXEC told of watched keys, if that was open.
     was_dirty: Option<bool>,
+    /// The IDs of entries that the server chose.
+    told: VecDeque<Id>,
     /// Requests in EXEC that were refused, by their place: they changed nothing, and others ran.
     refused: Vec<usize>,
 }
@@ -76,6 +81,7 @@ impl Step {
     }
 
     fn play(&self, model: &mut Model, end_ms: u64, touched: &mut Vec<Key>) -> Option<Expect> {
+        model.chosen.told = self.answer.as_ref().map(|answer| answer.told.clone());
         let request = match &self.deed {
             Deed::Request(request) => request,
             Deed::Global(globals) => {
@@ -84,8 +90,19 @@ impl Step {
                 }
                 return None;
             }
+            Deed::Beside(request) => {
+                if let Maps::Only(slots) = self.maps
+                    && let Some(error) = slots.refusal(std::iter::once(request))
+                {
+                    return Some(Expect::Error(error));
+                }
+                model.limit = self.limit;
+                return Some(model.apply_beside(request, self.span(end_ms), touched));
+            }
             Deed::Reconnect => {
+                let chosen = std::mem::take(&mut model.chosen);
                 *model = Model::new(std::mem::take(&mut model.keys));
+                model.chosen = chosen;
                 return None;
             }
         };
@@ -186,6 +203,11 @@ impl History {
             }
             _ => Vec::new(),
         };
+        let told = match &step.deed {
+            Deed::Request(request) => self.model.ids_of(request, &reply.value),
+            Deed::Beside(_) => Id::of(&reply.value).into_iter().collect(),
+            Deed::Global(_) | Deed::Reconnect => VecDeque::new(),
+        };
         step.maps = step.maps.told_by(&reply.value);
         step.answer = Some(Answer {
             stamp: reply.stamp,
@@ -198,6 +220,7 @@ impl History {
                 Value::Error(text) => text.starts_with(b"EXECABORT "),
                 _ => true,
             }),
+            told,
             refused,
         });
         self.answered += 1;
@@ -249,9 +272,34 @@ impl History {
         *self = History::new(keys);
     }
 
-    /// The connection was closed, and so many steps were there at this moment, which counts as their answer.
-    pub(crate) fn reconnect(&mut self, kept: Kept, stamp: u64, at_ms: u64, is_durable: bool) {
+    /// The IDs that were found, in place of those that stand for them after steps without an answer.
+    fn bound(&self, found: &Keys, asked: Span) -> BTreeMap<Id, Id> {
+        let mut model = self.model.clone();
+        for step in &self.steps[self.answered..] {
+            step.play(&mut model, asked.least, &mut Vec::new());
+        }
+        let streams = model.keys.iter().filter_map(|(key, entry)| {
+            match (&entry.data, &found.get(key)?.data) {
+                (Data::Stream(stream), Data::Stream(found)) => stream.bind(found),
+                _ => None,
+            }
+        });
+        streams.flatten().collect()
+    }
+
+    /// The connection was closed, and so many steps were there at this moment, which counts as their answer:
+    /// these keys were found.
+    pub(crate) fn reconnect(
+        &mut self,
+        kept: Kept,
+        stamp: u64,
+        found: &Keys,
+        asked: Span,
+        is_durable: bool,
+    ) {
+        let at_ms = asked.most;
         self.steps.truncate(kept.most);
+        let bound = self.bound(found, asked);
         self.steps.push(Step {
             deed: Deed::Reconnect,
             global: None,
@@ -262,7 +310,18 @@ impl History {
             limit: None,
         });
         for step in &mut self.steps[self.answered..] {
+            // A model that takes it for unanswered says how many IDs it chose.
+            let (mut probe, before) = (self.model.clone(), self.model.chosen.unknown);
+            step.play(&mut probe, asked.least, &mut Vec::new());
+            let chosen = before + 1..=probe.chosen.unknown;
+            self.model.chosen.unknown = probe.chosen.unknown;
+            let from_ms = step.span(asked.least).least;
+            let told = chosen.map(|number| {
+                let unknown = Id::unknown(number, from_ms);
+                bound.get(&unknown).copied().unwrap_or(unknown)
+            });
             step.answer = Some(Answer {
+                told: told.collect(),
                 stamp,
                 at_ms,
                 is_durable,
@@ -395,6 +454,10 @@ pub(crate) fn describe_deed(deed: &Deed) -> String {
         Deed::Request(request) => {
             let words: Vec<String> = request.iter().map(ToString::to_string).collect();
             words.join(" ")
+        }
+        Deed::Beside(request) => {
+            let words: Vec<String> = request.iter().map(ToString::to_string).collect();
+            format!("{} by another connection", words.join(" "))
         }
         Deed::Global(globals) => format!("{globals:?} by another connection"),
         Deed::Reconnect => "a new connection".to_owned(),

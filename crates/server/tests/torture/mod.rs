@@ -255,6 +255,7 @@ fn the_model_says_what_a_server_answers() {
             least,
             most: wire::now_ms(),
         };
+        model.chosen.told = Some(model.ids_of(&request, &reply));
         let expect = model.apply(&request, at, &mut Vec::new());
         let name = model::command_name(&request);
         assert!(

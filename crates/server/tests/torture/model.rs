@@ -4,7 +4,11 @@
 //! so each has a model of its own. What commands of all keys (FLUSHALL, ...) do to the keys of another
 //! connection is [`Model::apply_global`].
 
+mod chosen;
+
 use std::sync::Arc;
+
+pub(crate) use chosen::Chosen;
 
 use crate::support::Value;
 use crate::torture::commands::scans::{self, Page, Scans};
@@ -145,6 +149,8 @@ pub(crate) struct Call<'a> {
     pub(crate) at: Span,
     /// The limit of memory in bytes.
     pub(crate) limit: Option<u64>,
+    /// IDs that the server chooses.
+    pub(crate) chosen: &'a mut Chosen,
 }
 
 impl Call<'_> {
@@ -247,6 +253,7 @@ pub(crate) struct Model {
     refused: Vec<usize>,
     /// Whether a watched key has changed; `None` if that is not known.
     is_dirty: Option<bool>,
+    pub(crate) chosen: Chosen,
 }
 
 impl Model {
@@ -298,6 +305,17 @@ impl Model {
             }
             _ => self.run(request, &args, at, touched),
         }
+    }
+
+    /// Runs a request of another connection for these keys, in the database of this one.
+    pub(crate) fn apply_beside(
+        &mut self,
+        request: &Request,
+        at: Span,
+        touched: &mut Vec<Key>,
+    ) -> Expect {
+        let args: Vec<Vec<u8>> = request[1..].iter().map(Arg::bytes).collect();
+        self.run(request, &args, at, touched)
     }
 
     fn unwatch(&mut self) {
@@ -360,6 +378,7 @@ impl Model {
                 args,
                 at,
                 limit: self.limit,
+                chosen: &mut self.chosen,
             }),
             Effect::Global(_) => match self.global(request) {
                 Some(global) => {
@@ -429,13 +448,17 @@ impl Model {
         }
     }
 
-    /// A request with the cursor of its scan.
+    /// A request with the cursor of its scan, and IDs of entries of its stream.
     pub(crate) fn with_cursor(&self, request: &Request) -> Request {
         let key = (self.db, request.get(1).map(Arg::bytes).unwrap_or_default());
         let scan = self.scans.get(&(command_name(request), key));
         let cursor = Arg::word(scan.map_or(0, |scan| scan.cursor).to_string());
         let fill_in = |arg: &Arg| match arg {
             Arg::Cursor => cursor.clone(),
+            Arg::Known(number) => {
+                let known = self.known_id(request, *number);
+                known.map_or_else(|| Arg::word(arg.bytes()), |id| Arg::word(id.text()))
+            }
             arg => arg.clone(),
         };
         request.iter().map(fill_in).collect()

@@ -23,6 +23,7 @@ const PLACES: u32 = 2;
 const LISTS: u32 = 4;
 const HYPERLOGLOGS: u32 = 3;
 const STREAMS: u32 = 3;
+const TIMED_STREAMS: u32 = 2;
 const NEVER_THERE: u32 = 2;
 const POPULATED: u32 = 2;
 /// The first time of the IDs of entries, and how many entries are added before the next one.
@@ -129,7 +130,8 @@ impl Plan {
             match self.random.u32(..200) {
                 0..6 if !self.has_trouble => self.maintain(),
                 6..9 if !self.has_trouble => self.disturb(),
-                9..20 => at += self.transaction(),
+                9..18 => at += self.transaction(),
+                18..20 => at += self.watch_stream(),
                 20..23 => at += self.burst(),
                 23..25 => at += self.fill(),
                 25 if self.chance(4) && !self.has_trouble => at += self.layers(),

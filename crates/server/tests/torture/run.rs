@@ -182,7 +182,7 @@ impl Life {
     }
 
     /// Whether requests may be refused: then no more than one is on its way.
-    fn may_refuse(&self) -> bool {
+    pub(crate) fn may_refuse(&self) -> bool {
         self.has_trouble || self.maxmemory.is_some()
     }
 }
@@ -223,6 +223,7 @@ impl Runner {
             Line::Depth(depth) => self.depth = (*depth).max(1),
             Line::Request(lane, request) => self.request(lane % LANES, request)?,
             Line::Cut(lane, share, request) => self.cut(lane % LANES, *share, request)?,
+            Line::Beside(lane, request) => self.beside(lane % LANES, request)?,
             Line::Kick(lane) => self.kick(lane % LANES)?,
             Line::Finish(lane) => self.finish_sending(lane % LANES)?,
             Line::Operator(request) => self.operate(request)?,
@@ -333,7 +334,7 @@ impl Runner {
                     matches!(row.effect, crate::torture::commands::Effect::Global(_))
                 })
             }
-            Deed::Global(..) | Deed::Reconnect => false,
+            Deed::Beside(_) | Deed::Global(..) | Deed::Reconnect => false,
         };
         let history = &self.lanes[number].history;
         let is_on_its_way = history.steps[history.answered..].iter().any(is_global);

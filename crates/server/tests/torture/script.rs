@@ -10,7 +10,10 @@
 //! depth 1                                          requests of a connection that may be unanswered at a time
 //! 3 SET 3:v1 @300000.17 PX 50                      connection 3 sends a request; @LENGTH.SEED stands for bytes
 //! 3 RESTORE 3:h1 0 $30.17                          $FIELDS.SEED stands for what DUMP gives of a hash
+//! 3 RESTORE 3:s1 0 #30.7.17                        #ENTRIES.TIME.SEED stands for the DUMP of a stream
 //! 3 HSCAN 3:h1 & COUNT 5                           & stands for the cursor that the last page answered
+//! 3 XDEL 3:t1 ^2                                   ^NUMBER stands for the ID of an entry, the last one is 0
+//! beside 3 XADD 3:s1 * f v                         another connection sends it; 3 has settled
 //! 3 cut 40 SET 3:v1 @300000.17                     it sends 40 % of a request, closes, and connects again
 //! kick 3                                           CLIENT KILL of connection 3
 //! finish 3                                         the end of what connection 3 sends; its answers come
@@ -42,8 +45,17 @@ pub(crate) enum Arg {
         fields: usize,
         seed: u32,
     },
+    /// The DUMP of a stream of so many entries up to a time that follow from a seed.
+    Entries {
+        count: usize,
+        ms: u64,
+        seed: u32,
+    },
     /// Where the scan goes on; 0 until that is known.
     Cursor,
+    /// The ID of an entry of the stream that the request names, as far as answers have told of it. From the
+    /// last one on they have numbers.
+    Known(usize),
 }
 
 /// The length after which the bytes of a [`Arg::Text`] repeat: a prime, so that misplaced blocks of any usual
@@ -61,7 +73,9 @@ impl Arg {
             Arg::Word(word) => return word.clone(),
             Arg::Text { len, seed } => (*len, *seed),
             Arg::Payload { fields, seed } => return payload::of_hash(*fields, *seed),
+            Arg::Entries { count, ms, seed } => return payload::of_stream(*count, *ms, *seed),
             Arg::Cursor => return b"0".to_vec(),
+            Arg::Known(_) => return b"0-1".to_vec(),
         };
         let mut chunk = vec![0; len.min(PERIOD)];
         fastrand::Rng::with_seed(seed.into()).fill(&mut chunk);
@@ -77,6 +91,20 @@ impl Arg {
         let bad = || format!("not an argument: {token}");
         if token == "&" {
             return Ok(Arg::Cursor);
+        }
+        if let Some(number) = token.strip_prefix('^') {
+            return Ok(Arg::Known(number.parse().map_err(|_| bad())?));
+        }
+        if let Some(text) = token.strip_prefix('#') {
+            let parts: Vec<&str> = text.split('.').collect();
+            let [count, ms, seed] = parts[..] else {
+                return Err(bad());
+            };
+            return Ok(Arg::Entries {
+                count: count.parse().map_err(|_| bad())?,
+                ms: ms.parse().map_err(|_| bad())?,
+                seed: seed.parse().map_err(|_| bad())?,
+            });
         }
         if let Some(text) = token.strip_prefix(['@', '$']) {
             let (amount, seed) = text.split_once('.').ok_or_else(bad)?;
@@ -113,11 +141,13 @@ impl fmt::Display for Arg {
         match self {
             Arg::Text { len, seed } => write!(f, "@{len}.{seed}"),
             Arg::Payload { fields, seed } => write!(f, "${fields}.{seed}"),
+            Arg::Entries { count, ms, seed } => write!(f, "#{count}.{ms}.{seed}"),
             Arg::Cursor => f.write_str("&"),
+            Arg::Known(number) => write!(f, "^{number}"),
             Arg::Word(word) => {
                 for (index, &byte) in word.iter().enumerate() {
                     let is_plain = byte.is_ascii_graphic() && byte != b'%';
-                    if is_plain && (index > 0 || !b"@$&".contains(&byte)) {
+                    if is_plain && (index > 0 || !b"@$&#^".contains(&byte)) {
                         write!(f, "{}", char::from(byte))?;
                     } else {
                         write!(f, "%{byte:02x}")?;
@@ -139,6 +169,7 @@ pub(crate) enum Line {
     Depth(usize),
     Request(usize, Request),
     Cut(usize, u8, Request),
+    Beside(usize, Request),
     Kick(usize),
     Finish(usize),
     Operator(Request),
@@ -175,6 +206,10 @@ impl fmt::Display for Line {
             }
             Line::Cut(lane, share, request) => {
                 write!(f, "{lane} cut {share}")?;
+                words(f, request)
+            }
+            Line::Beside(lane, request) => {
+                write!(f, "beside {lane}")?;
                 words(f, request)
             }
             Line::Kick(lane) => write!(f, "kick {lane}"),
@@ -223,6 +258,7 @@ impl Line {
         Ok(match words[0] {
             "server" => Line::Server(words[1..].iter().map(|&word| word.to_owned()).collect()),
             "depth" => Line::Depth(number(1)? as usize),
+            "beside" => Line::Beside(number(1)? as usize, request(2)?),
             "kick" => Line::Kick(number(1)? as usize),
             "finish" => Line::Finish(number(1)? as usize),
             "op" => Line::Operator(request(1)?),
@@ -314,6 +350,7 @@ pub(crate) fn print(lines: &[Line]) -> String {
 fn a_script_is_its_text() {
     let text = "server appendfsync=always\ndepth 1\n3 SET 3:v1 @300000.17 PX 50\n3 cut 40 SET 3:v1 @5.1\n0 SET %40a %25%00%20\n\
         0 RESTORE %24a 0 $30.17\n0 SSCAN %26 & COUNT 5\n\
+        0 RESTORE %23a 0 #30.7.17\n0 XDEL %5ea ^2\nbeside 3 XADD 3:s1 * f v\n\
         kick 3\nfinish 3\nop DEBUG RELOAD\nsettle\nidle\nsleep 20\nrelog\nmap all\nmap half\ncheck\nverify\ntrouble full\nbackup b1\nopen b1\nsnapshot\nstart\nkill\n\
         start-kill 20\nstop\nshutdown SAFE,SAVE\n0 SET %40a %\n";
     let (good, bad) = text.split_at(text.len() - "0 SET %40a %\n".len());

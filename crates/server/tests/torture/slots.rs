@@ -48,7 +48,11 @@ impl Slots {
     ) -> Option<&'static str> {
         let mut slots = requests.flatten().filter_map(|arg| match arg {
             Arg::Word(word) => inspect::owner(word).map(|_| slot(word)),
-            Arg::Text { .. } | Arg::Payload { .. } | Arg::Cursor => None,
+            Arg::Text { .. }
+            | Arg::Payload { .. }
+            | Arg::Entries { .. }
+            | Arg::Cursor
+            | Arg::Known(_) => None,
         });
         let first = slots.next()?;
         if slots.any(|other| other != first) {

@@ -20,6 +20,22 @@ impl Id {
         seq: u64::MAX,
     };
 
+    /// IDs of this time or later ones stand for others.
+    const UNKNOWN: u64 = 1 << 60;
+
+    /// One that stands for the ID that a server may have chosen from a time on: above all known IDs, and
+    /// above those with smaller numbers.
+    pub(crate) fn unknown(number: u64, from_ms: u64) -> Id {
+        Id {
+            ms: Id::UNKNOWN + number,
+            seq: from_ms,
+        }
+    }
+
+    pub(crate) fn is_unknown(self) -> bool {
+        (Id::UNKNOWN..u64::MAX).contains(&self.ms)
+    }
+
     /// The ID in a text; `missing`: the sequence number of one that has none.
     pub(crate) fn parse(text: &[u8], missing: u64) -> Option<Id> {
         let text = str::from_utf8(text).ok()?;
@@ -40,7 +56,7 @@ impl Id {
         Value::Bulk(self.text().into_bytes())
     }
 
-    fn of(reply: &Value) -> Option<Id> {
+    pub(crate) fn of(reply: &Value) -> Option<Id> {
         Id::parse(reply.bytes()?, 0)
             .filter(|id| id.text().as_bytes() == reply.bytes().unwrap_or(b""))
     }
@@ -149,6 +165,29 @@ impl Stream {
         Some(self.added.wrapping_sub(read) as i64)
     }
 
+    /// The IDs of another stream that those of this one stand for, if it can be this one.
+    pub(crate) fn bind(&self, found: &Stream) -> Option<BTreeMap<Id, Id>> {
+        let mut pairs = vec![(self.last, found.last), (self.deleted, found.deleted)];
+        let mut is_same = self.added == found.added
+            && self.entries.values().eq(found.entries.values())
+            && self.groups.keys().eq(found.groups.keys());
+        pairs.extend(zip_keys(&self.entries, &found.entries)?);
+        for (own, its) in self.groups.values().zip(found.groups.values()) {
+            is_same &= own.read == its.read && own.consumers == its.consumers;
+            is_same &= own.pending.values().eq(its.pending.values());
+            pairs.push((own.last, its.last));
+            pairs.extend(zip_keys(&own.pending, &its.pending)?);
+        }
+        let mut bound = BTreeMap::new();
+        for (own, its) in pairs {
+            is_same &= match own.is_unknown() {
+                true => *bound.entry(own).or_insert(its) == its && its.ms >= own.seq,
+                false => own == its,
+            };
+        }
+        (is_same && bound.values().is_sorted_by(|one, next| one < next)).then_some(bound)
+    }
+
     /// Its facts for a message.
     pub(crate) fn summary(&self) -> String {
         let groups = self.groups.iter().map(|(name, group)| {
@@ -171,6 +210,11 @@ impl Stream {
             groups.collect::<String>()
         )
     }
+}
+
+fn zip_keys<T>(own: &BTreeMap<Id, T>, found: &BTreeMap<Id, T>) -> Option<Vec<(Id, Id)>> {
+    let pairs = own.keys().copied().zip(found.keys().copied());
+    (own.len() == found.len()).then(|| pairs.collect())
 }
 
 /// The names of a reply with their values: a map, or in turn.

@@ -166,6 +166,16 @@ impl Data {
         }
     }
 
+    /// Whether a server that has this may show that. IDs that stand for others are any.
+    fn may_show(&self, found: &Data) -> bool {
+        match (self, found) {
+            (Data::Stream(stream), Data::Stream(found)) if stream.last.is_unknown() => {
+                stream.bind(found).is_some()
+            }
+            _ => self == found,
+        }
+    }
+
     /// What TYPE answers.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
@@ -316,7 +326,7 @@ pub(crate) fn may_be(entry: Option<&Entry>, found: Option<&Entry>, asked: Span) 
                 (Some(span), Some(at)) => span.least <= at.least && at.least <= span.most,
                 _ => false,
             };
-            expiries && entry.data == found.data
+            expiries && entry.data.may_show(&found.data)
         }
     }
 }

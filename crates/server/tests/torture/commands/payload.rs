@@ -1,4 +1,7 @@
-//! Payloads: what DUMP gives and RESTORE takes. Those of hashes are made from a seed; any is read back.
+//! Payloads: what DUMP gives and RESTORE takes. Those of hashes and streams are made from a seed; any is
+//! read back.
+
+mod streams;
 
 use std::sync::Arc;
 
@@ -81,6 +84,11 @@ pub(crate) fn of_hash(fields: usize, seed: u32) -> Vec<u8> {
     writer.end_payload()
 }
 
+/// The payload of a stream with so many entries up to a time, which follow from a seed.
+pub(crate) fn of_stream(entries: usize, ms: u64, seed: u32) -> Vec<u8> {
+    streams::written(&streams::made(entries, ms, seed), seed)
+}
+
 /// The value that a payload is, if it is one.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Data> {
     let payload = Payload::check(bytes)?;
@@ -153,6 +161,12 @@ fn payloads_are_what_they_are_made_of() {
     }
     assert_eq!(hash(30, 7), hash(30, 7));
     assert_ne!(hash(30, 7), hash(30, 8));
+    for seed in 0..300 {
+        for entries in [0, 1, 10, 200] {
+            let made = Data::Stream(Arc::new(streams::made(entries, 7, seed)));
+            assert_eq!(decode(&of_stream(entries, 7, seed)), Some(made));
+        }
+    }
     assert_eq!(decode(STRING), Some(Data::string(b"restored170".to_vec())));
     assert_eq!(decode(&STRING[1..]), None);
 }

@@ -4,10 +4,10 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::support::Value;
-use crate::torture::model::{Call, Expect, number};
+use crate::torture::model::{Call, Chosen, Expect, number};
 use crate::torture::script::Arg;
 use crate::torture::streams::{Group, Id, Stream, Texts};
-use crate::torture::values::Data;
+use crate::torture::values::{Data, Span};
 
 /// Consumers that requests name.
 const CONSUMERS: u32 = 4;
@@ -88,6 +88,15 @@ pub(crate) fn words(random: &mut fastrand::Rng, now: u64, token: &str) -> Option
             _ => id(random, now).text(),
         }),
         "entry" => fields(random),
+        "stream" => {
+            let most = [1, 20, 200][random.usize(..3)];
+            vec![Arg::Entries {
+                count: random.usize(..=most),
+                ms: now,
+                seed: random.u32(..),
+            }]
+        }
+        "known" => vec![Arg::Known([0, random.usize(..8)][random.usize(..2)])],
         "entries" => word(match random.u8(..4) {
             0 => random.u32(..5).to_string(),
             1 => random.u32(..50).to_string(),
@@ -264,8 +273,20 @@ impl Keeps {
     }
 }
 
-/// The ID of the next entry; `None`: it would not be above the last one.
-fn next_id(last: Id, asked: &[u8]) -> Option<Id> {
+/// Whether a server that ran in some time may choose an ID after the last one.
+fn may_choose(last: Id, at: Span, id: Id) -> bool {
+    let is_of_now = id.seq == 0 && id.ms > last.ms && (at.least..=at.most).contains(&id.ms);
+    let is_next = id.ms == last.ms && id.seq == last.seq + 1 && last.ms >= at.least;
+    id.is_unknown() || is_of_now || is_next
+}
+
+/// The ID of the next entry, which a reply tells if the server chooses it; `None`: it would not be above the
+/// last one.
+fn next_id(last: Id, asked: &[u8], at: Span, chosen: &mut Chosen) -> Option<Id> {
+    if asked == b"*" {
+        let id = chosen.next(at.least);
+        return id.filter(|&id| may_choose(last, at, id));
+    }
     match asked.strip_suffix(b"-*") {
         None => Some(exact(asked)).filter(|&id| id > last),
         Some(ms) => {
@@ -288,8 +309,10 @@ pub(super) fn xadd(call: &mut Call<'_>) -> Expect {
     if !is_only_present {
         make(call, &args[0]);
     }
+    let mut chosen = std::mem::take(call.chosen);
+    let span = call.at;
     let added = change(call, &args[0], |stream| {
-        let Some(id) = next_id(stream.last, &args[at]) else {
+        let Some(id) = next_id(stream.last, &args[at], span, &mut chosen) else {
             return Expect::Error(
                 "ERR The ID specified in XADD is equal or smaller than the target",
             );
@@ -301,6 +324,7 @@ pub(super) fn xadd(call: &mut Call<'_>) -> Expect {
         }
         Expect::Is(id.value())
     });
+    *call.chosen = chosen;
     added.or(Expect::Null)
 }
 

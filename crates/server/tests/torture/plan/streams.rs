@@ -1,6 +1,6 @@
 //! Streams of many entries: single requests would take long to make them.
 
-use super::{Plan, STREAMS};
+use super::{Plan, STREAMS, TIMED_STREAMS};
 use crate::torture::script::{Arg, Line, Request};
 
 impl Plan {
@@ -44,16 +44,65 @@ impl Plan {
             ">",
         ];
         self.lines.push(Line::Request(lane, request(&words)));
-        let streams: Vec<Arg> = (0..STREAMS)
-            .map(|number| Arg::word(self.name(lane, 's', number)))
-            .collect();
         for _ in 0..self.random.usize(..20) {
-            let row = self.choose(|row| row.name.starts_with('x'));
-            let mut request = self.shape(lane, row);
-            let of_others = request.iter_mut().filter(|arg| streams.contains(arg));
-            of_others.for_each(|arg| arg.clone_from(&key));
+            let request = self.request_for(lane, &key);
             self.lines.push(Line::Request(lane, request));
         }
         count / 8
+    }
+
+    /// A request of streams, for one of them.
+    fn request_for(&mut self, lane: usize, key: &Arg) -> Request {
+        let streams: Vec<Arg> = [('s', STREAMS), ('t', TIMED_STREAMS)]
+            .iter()
+            .flat_map(|&(class, count)| (0..count).map(move |number| (class, number)))
+            .map(|(class, number)| Arg::word(self.name(lane, class, number)))
+            .collect();
+        let row = self.choose(|row| row.name.starts_with('x'));
+        let mut request = self.shape(lane, row);
+        let of_others = request.iter_mut().filter(|arg| streams.contains(arg));
+        of_others.for_each(|arg| arg.clone_from(key));
+        request
+    }
+
+    /// At times a request for a stream, of another connection or of this one.
+    fn between(&mut self, lane: usize, key: &Arg) {
+        let request = match self.random.u8(..8) {
+            0..4 => return,
+            4 => vec![Arg::word("DEL"), key.clone()],
+            5 => {
+                let words = ["RESTORE", "0", "REPLACE"].map(Arg::word);
+                let payload = self.token(lane, "{stream}").remove(0);
+                let [name, expiry, replace] = words;
+                vec![name, key.clone(), expiry, payload, replace]
+            }
+            _ => self.request_for(lane, key),
+        };
+        let is_own = self.chance(4);
+        self.lines.push(match is_own {
+            true => Line::Request(lane, request),
+            false => Line::Beside(lane, request),
+        });
+    }
+
+    /// A transaction about a stream that is watched, while another connection changes it, or does not. How
+    /// many requests those are.
+    pub(super) fn watch_stream(&mut self) -> usize {
+        let lane = self.lane();
+        let class = if self.chance(3) { "{t}" } else { "{s}" };
+        let key = self.token(lane, class).remove(0);
+        let word = |name: &str| vec![Arg::word(name)];
+        let watch = vec![Arg::word("WATCH"), key.clone()];
+        self.lines.push(Line::Request(lane, watch));
+        self.between(lane, &key);
+        self.lines.push(Line::Request(lane, word("MULTI")));
+        let count = self.random.usize(1..5);
+        for _ in 0..count {
+            let request = self.request_for(lane, &key);
+            self.lines.push(Line::Request(lane, request));
+        }
+        self.between(lane, &key);
+        self.lines.push(Line::Request(lane, word("EXEC")));
+        count
     }
 }

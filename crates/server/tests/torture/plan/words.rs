@@ -2,7 +2,8 @@
 
 use super::{
     BIG_NUMBERS, ENTRIES_OF_TIME, FIRST_TIME, FUTURE_MS, HASHES, HYPERLOGLOGS, LISTS, NEVER_THERE,
-    NUMBERS, PLACES, POPULATED, Plan, SETS, SHORT_LIVES, SORTED_SETS, STREAMS, VALUES,
+    NUMBERS, PLACES, POPULATED, Plan, SETS, SHORT_LIVES, SORTED_SETS, STREAMS, TIMED_STREAMS,
+    VALUES,
 };
 use crate::torture::commands::{bits, payload, streams, words_of_items};
 use crate::torture::model::DATABASES;
@@ -26,6 +27,7 @@ impl Plan {
             ("l", LISTS),
             ("y", HYPERLOGLOGS),
             ("s", STREAMS),
+            ("t", TIMED_STREAMS),
             ("w", NEVER_THERE),
             ("d", POPULATED),
         ];
