@@ -52,7 +52,7 @@ pub(crate) struct Answer {
     /// What the reply of EXEC told of watched keys, if that was open.
     was_dirty: Option<bool>,
     /// The IDs of entries that the server chose.
-    told: VecDeque<Id>,
+    told: VecDeque<Option<Id>>,
     /// Requests in EXEC that were refused, by their place: they changed nothing, and others ran.
     refused: Vec<usize>,
 }
@@ -205,7 +205,7 @@ impl History {
         };
         let told = match &step.deed {
             Deed::Request(request) => self.model.ids_of(request, &reply.value),
-            Deed::Beside(_) => Id::of(&reply.value).into_iter().collect(),
+            Deed::Beside(_) => Id::of(&reply.value).into_iter().map(Some).collect(),
             Deed::Global(_) | Deed::Reconnect => VecDeque::new(),
         };
         step.maps = step.maps.told_by(&reply.value);
@@ -316,10 +316,7 @@ impl History {
             let chosen = before + 1..=probe.chosen.unknown;
             self.model.chosen.unknown = probe.chosen.unknown;
             let from_ms = step.span(asked.least).least;
-            let told = chosen.map(|number| {
-                let unknown = Id::unknown(number, from_ms);
-                bound.get(&unknown).copied().unwrap_or(unknown)
-            });
+            let told = chosen.map(|number| bound.get(&Id::unknown(number, from_ms)).copied());
             step.answer = Some(Answer {
                 told: told.collect(),
                 stamp,

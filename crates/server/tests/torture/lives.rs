@@ -48,6 +48,7 @@ impl Runner {
             return Err(Find::new("start", text));
         }
         self.look(self.rule)?;
+        self.look_at_queue(self.rule)?;
         self.rule = Rule::KeepsAll;
         self.operator = Some(self.reader()?);
         (0..LANES).try_for_each(|number| self.connect(number))?;

@@ -7,6 +7,7 @@
 //! | `script` | what a run does, as lines of text |
 //! | `plan` | a script from a seed |
 //! | `run`, `disturb`, `lives`, `operate` | a script against a server: requests; cut connections; starts and ends; maintenance, trouble, copies |
+//! | `readers` | connections that wait for entries of a stream |
 //! | `slots` | a server that is a node of a cluster, and the maps it has |
 //! | `wire`, `process` | connections; the server's process |
 //! | `history`, `verdict`, `inspect` | what can be there; whether it is; reading it |
@@ -35,6 +36,7 @@ mod model;
 mod operate;
 mod plan;
 pub(crate) mod process;
+mod readers;
 mod run;
 mod script;
 mod shrink;

@@ -9,6 +9,7 @@ use crate::torture::history::History;
 use crate::torture::inspect;
 use crate::torture::lives::Rule;
 use crate::torture::process::{LOG, Process};
+use crate::torture::readers::Readers;
 use crate::torture::run::{Find, LANES, Runner, SCRIPT_KILLED};
 use crate::torture::script::Request;
 use crate::torture::slots;
@@ -74,6 +75,7 @@ impl Runner {
         let policy = upper.strip_prefix("CONFIG SET APPENDFSYNC ");
         let loads = matches!(&upper[..], "DEBUG RELOAD" | "DEBUG LOADAOF");
         if policy.is_some() || loads {
+            self.readers.note_reload();
             self.settle()?;
         }
         if policy.is_some() {
@@ -228,6 +230,7 @@ impl Runner {
             }
             _ => {
                 self.life.has_trouble = true;
+                self.readers = Readers::default();
                 self.life.is_stuck = true;
                 self.life.is_full = word == "full";
             }

@@ -138,6 +138,7 @@ impl Plan {
                 26..30 if self.is_cluster => self.map(),
                 30..34 if !self.has_trouble => self.killed_script(),
                 34..38 => at += self.grow(),
+                38..50 if self.crash.is_none() && !self.has_trouble => self.queue(),
                 _ => {
                     let lane = self.lane();
                     let request = self.request(lane);

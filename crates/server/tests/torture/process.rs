@@ -124,8 +124,10 @@ impl Process {
         for (name, value) in fixed.chain(defaults).chain(asked) {
             command.arg(format!("--{name}")).arg(value);
         }
+        // The last one is for connections that wait.
+        let databases = (DATABASES + 1).to_string();
         command
-            .args(["--bind", "127.0.0.1", "--databases", &DATABASES.to_string()])
+            .args(["--bind", "127.0.0.1", "--databases", &databases])
             .args(["--port", &self.port.to_string(), "--dir"])
             .arg(&self.directory)
             .stdin(Stdio::null())

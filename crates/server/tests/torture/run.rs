@@ -20,6 +20,7 @@ use crate::torture::history::{Deed, History, Step};
 use crate::torture::lives::Rule;
 use crate::torture::model::command_name;
 use crate::torture::process::Process;
+use crate::torture::readers::Readers;
 use crate::torture::script::{Arg, Line, Request};
 use crate::torture::values::Keys;
 use crate::torture::wire::{Connection, Reply, Silence, encode, now_ms};
@@ -137,6 +138,7 @@ pub(crate) struct Runner {
     pub(crate) killed_ms: u64,
     pub(crate) backups: HashMap<String, Vec<Keys>>,
     globals: u64,
+    pub(crate) readers: Readers,
     pub(crate) totals: Totals,
 }
 
@@ -209,6 +211,7 @@ impl Runner {
             killed_ms: 0,
             backups: HashMap::new(),
             globals: 0,
+            readers: Readers::default(),
             totals: Totals::default(),
         }
     }
@@ -224,6 +227,7 @@ impl Runner {
             Line::Request(lane, request) => self.request(lane % LANES, request)?,
             Line::Cut(lane, share, request) => self.cut(lane % LANES, *share, request)?,
             Line::Beside(lane, request) => self.beside(lane % LANES, request)?,
+            Line::Queue(verb, number) => self.queue(verb, *number)?,
             Line::Kick(lane) => self.kick(lane % LANES)?,
             Line::Finish(lane) => self.finish_sending(lane % LANES)?,
             Line::Operator(request) => self.operate(request)?,
@@ -359,6 +363,9 @@ impl Runner {
         request: &Request,
         globals: Vec<crate::torture::model::Global>,
     ) {
+        if globals.contains(&crate::torture::model::Global::FlushAll) {
+            self.readers.note_flush();
+        }
         let bytes = encode(request);
         let sent_ms = now_ms();
         let (maps, limit) = (self.maps(), self.life.maxmemory);
@@ -504,7 +511,8 @@ impl Runner {
             lane.connection = None;
         }
         self.operator = None;
-        Ok(())
+        let drained = self.readers.drain();
+        drained.map_err(|text| Find::new("queue", format!("at the end: {text}")))
     }
 
     /// A connection that reads keys.

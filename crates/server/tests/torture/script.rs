@@ -15,6 +15,7 @@
 //! 3 XDEL 3:t1 ^2                                   ^NUMBER stands for the ID of an entry, the last one is 0
 //! beside 3 XADD 3:s1 * f v                         another connection sends it; 3 has settled
 //! 3 cut 40 SET 3:v1 @300000.17                     it sends 40 % of a request, closes, and connects again
+//! queue add|group|read|newest|unblock|kill|delete|drop|settle 2    see `readers.rs`
 //! kick 3                                           CLIENT KILL of connection 3
 //! finish 3                                         the end of what connection 3 sends; its answers come
 //! op BGREWRITEAOF                                  a request of the operator's connection
@@ -170,6 +171,8 @@ pub(crate) enum Line {
     Request(usize, Request),
     Cut(usize, u8, Request),
     Beside(usize, Request),
+    /// A verb about the stream for which connections wait, and a number.
+    Queue(String, usize),
     Kick(usize),
     Finish(usize),
     Operator(Request),
@@ -212,6 +215,7 @@ impl fmt::Display for Line {
                 write!(f, "beside {lane}")?;
                 words(f, request)
             }
+            Line::Queue(verb, number) => write!(f, "queue {verb} {number}"),
             Line::Kick(lane) => write!(f, "kick {lane}"),
             Line::Finish(lane) => write!(f, "finish {lane}"),
             Line::Operator(request) => {
@@ -259,6 +263,7 @@ impl Line {
             "server" => Line::Server(words[1..].iter().map(|&word| word.to_owned()).collect()),
             "depth" => Line::Depth(number(1)? as usize),
             "beside" => Line::Beside(number(1)? as usize, request(2)?),
+            "queue" => Line::Queue(word(1)?, number(2)? as usize),
             "kick" => Line::Kick(number(1)? as usize),
             "finish" => Line::Finish(number(1)? as usize),
             "op" => Line::Operator(request(1)?),
@@ -351,7 +356,7 @@ fn a_script_is_its_text() {
     let text = "server appendfsync=always\ndepth 1\n3 SET 3:v1 @300000.17 PX 50\n3 cut 40 SET 3:v1 @5.1\n0 SET %40a %25%00%20\n\
         0 RESTORE %24a 0 $30.17\n0 SSCAN %26 & COUNT 5\n\
         0 RESTORE %23a 0 #30.7.17\n0 XDEL %5ea ^2\nbeside 3 XADD 3:s1 * f v\n\
-        kick 3\nfinish 3\nop DEBUG RELOAD\nsettle\nidle\nsleep 20\nrelog\nmap all\nmap half\ncheck\nverify\ntrouble full\nbackup b1\nopen b1\nsnapshot\nstart\nkill\n\
+        queue add 3\nkick 3\nfinish 3\nop DEBUG RELOAD\nsettle\nidle\nsleep 20\nrelog\nmap all\nmap half\ncheck\nverify\ntrouble full\nbackup b1\nopen b1\nsnapshot\nstart\nkill\n\
         start-kill 20\nstop\nshutdown SAFE,SAVE\n0 SET %40a %\n";
     let (good, bad) = text.split_at(text.len() - "0 SET %40a %\n".len());
     let lines = parse(good).expect("it is a script");

@@ -38,6 +38,7 @@ const KINDS: &[fn(&Line) -> bool] = &[
         )
     },
     |line| matches!(line, Line::Trouble(_)),
+    |line| matches!(line, Line::Queue(..)),
     |line| matches!(line, Line::Operator(request) if request[0] != Arg::word("BGREWRITEAOF")),
     |line| matches!(line, Line::StartKill(_) | Line::Verify),
     |line| matches!(line, Line::Request(_, request) if request.iter().all(|arg| matches!(arg, Arg::Word(_)))),

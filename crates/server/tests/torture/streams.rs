@@ -267,7 +267,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, one: T, other: T) -> Result<
     }
 }
 
-fn entry_of(reply: &Value) -> Option<(Id, Texts)> {
+pub(crate) fn entry_of(reply: &Value) -> Option<(Id, Texts)> {
     let Value::Array(parts) = reply else {
         return None;
     };

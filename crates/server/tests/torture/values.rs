@@ -169,8 +169,8 @@ impl Data {
     /// Whether a server that has this may show that. IDs that stand for others are any.
     fn may_show(&self, found: &Data) -> bool {
         match (self, found) {
-            (Data::Stream(stream), Data::Stream(found)) if stream.last.is_unknown() => {
-                stream.bind(found).is_some()
+            (Data::Stream(stream), Data::Stream(found)) => {
+                stream == found || stream.bind(found).is_some()
             }
             _ => self == found,
         }

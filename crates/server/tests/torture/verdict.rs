@@ -110,6 +110,8 @@ fn check_globals(histories: &[&History], all: &[Kept]) -> Result<(), String> {
 
 /// The judge is judged: what must not be is found.
 mod tests {
+    use std::sync::Arc;
+
     use super::judge;
     use crate::support::Value;
     use crate::torture::history::{Deed, History, Kept, Step};
@@ -117,7 +119,8 @@ mod tests {
     use crate::torture::model::Global;
     use crate::torture::script::{Line, Request, parse};
     use crate::torture::slots::Maps;
-    use crate::torture::values::{Keys, Span};
+    use crate::torture::streams::{Id, Stream};
+    use crate::torture::values::{Data, Entry, Keys, Span};
     use crate::torture::wire::Reply;
 
     fn request(text: &str) -> Request {
@@ -189,6 +192,68 @@ mod tests {
             torn.remove(&(0, b"0:b".to_vec()));
             assert!(judge(&[&history], &[torn], ASKED, rule).is_err());
         }
+    }
+
+    /// A stream of entries with these times, the fields of which are counted.
+    fn stream(times: &[u64]) -> Keys {
+        let mut stream = Stream::default();
+        for (number, &ms) in (0..).zip(times) {
+            stream.last = Id { ms, seq: 0 };
+            stream.added += 1;
+            let texts = vec![b"f".to_vec(), format!("{number}").into_bytes()];
+            stream.entries.insert(stream.last, Arc::new(texts));
+        }
+        let entry = Entry {
+            data: Data::Stream(Arc::new(stream)),
+            expiry: None,
+        };
+        let there = (!times.is_empty()).then_some(((0, b"0:t".to_vec()), entry));
+        there.into_iter().collect()
+    }
+
+    #[test]
+    fn ids_that_a_server_chose_for_requests_without_an_answer_are_those_that_are_found() {
+        let mut history = History::new(Keys::new());
+        for text in ["XADD 0:t * f 0", "XADD 0:t * f 1"] {
+            let step = step(Deed::Request(request(text)), None, 0);
+            history.steps.push(step);
+        }
+        let judged = |times: &[u64]| history.judge(&stream(times), ASKED, Rule::KeepsAll);
+        for times in [&[][..], &[1900], &[1900, 1950]] {
+            let (least, most) = (times.len(), times.len());
+            assert_eq!(judged(times), Ok(Kept { least, most }));
+        }
+        // Before it was sent, and out of order.
+        assert!(judged(&[700]).is_err() && judged(&[1950, 1900]).is_err());
+        let (kept, found) = (Kept { least: 2, most: 2 }, stream(&[1900, 1950]));
+        history.reconnect(kept, 9, &found, ASKED, true);
+        assert_eq!(history.model.keys, found);
+        let judged = history.judge(&found, ASKED, Rule::KeepsDurable(0));
+        assert_eq!(judged, Ok(Kept { least: 3, most: 3 }));
+        assert!(
+            history
+                .judge(&stream(&[1900, 1951]), ASKED, Rule::KeepsAll)
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn an_entry_may_be_gone_before_its_id_is_known() {
+        let mut history = History::new(Keys::new());
+        for text in ["XADD 0:t * f 7", "XADD 0:t MAXLEN 1 * f 0"] {
+            let step = step(Deed::Request(request(text)), None, 0);
+            history.steps.push(step);
+        }
+        let mut found = stream(&[1900]);
+        for entry in found.values_mut() {
+            if let Data::Stream(stream) = &mut entry.data {
+                Arc::make_mut(stream).added = 2;
+            }
+        }
+        let both = Kept { least: 2, most: 2 };
+        assert_eq!(history.judge(&found, ASKED, Rule::KeepsAll), Ok(both));
+        history.reconnect(both, 9, &found, ASKED, true);
+        assert_eq!(history.model.keys, found);
     }
 
     #[test]

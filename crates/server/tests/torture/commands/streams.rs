@@ -273,19 +273,11 @@ impl Keeps {
     }
 }
 
-/// Whether a server that ran in some time may choose an ID after the last one.
-fn may_choose(last: Id, at: Span, id: Id) -> bool {
-    let is_of_now = id.seq == 0 && id.ms > last.ms && (at.least..=at.most).contains(&id.ms);
-    let is_next = id.ms == last.ms && id.seq == last.seq + 1 && last.ms >= at.least;
-    id.is_unknown() || is_of_now || is_next
-}
-
 /// The ID of the next entry, which a reply tells if the server chooses it; `None`: it would not be above the
 /// last one.
 fn next_id(last: Id, asked: &[u8], at: Span, chosen: &mut Chosen) -> Option<Id> {
     if asked == b"*" {
-        let id = chosen.next(at.least);
-        return id.filter(|&id| may_choose(last, at, id));
+        return chosen.next(last, at);
     }
     match asked.strip_suffix(b"-*") {
         None => Some(exact(asked)).filter(|&id| id > last),

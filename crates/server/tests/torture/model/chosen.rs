@@ -6,28 +6,41 @@ use super::{Model, command_name};
 use crate::support::Value;
 use crate::torture::script::{Arg, Request};
 use crate::torture::streams::Id;
-use crate::torture::values::Data;
+use crate::torture::values::{Data, Span};
 
 /// The IDs that a server chooses for entries: those that the reply of a request tells, in order, or of a
-/// request without a reply, IDs that stand for them.
+/// request without a reply, IDs that stand for them. Of an entry that had gone before anybody saw it none
+/// is known, and any will do.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chosen {
-    pub(crate) told: Option<VecDeque<Id>>,
+    pub(crate) told: Option<VecDeque<Option<Id>>>,
     /// How many stand for others, so far.
     pub(crate) unknown: u64,
 }
 
 impl Chosen {
-    /// The next one, of a request that ran from a time on; none: the reply told of no entry.
-    pub(crate) fn next(&mut self, from_ms: u64) -> Option<Id> {
-        match &mut self.told {
-            Some(told) => told.pop_front(),
-            None => {
-                self.unknown += 1;
-                Some(Id::unknown(self.unknown, from_ms))
-            }
+    /// The next one after the last ID of a stream, of a request that ran in some time; none: the reply told
+    /// of no entry, or of an ID that a server would not choose.
+    pub(crate) fn next(&mut self, last: Id, at: Span) -> Option<Id> {
+        let Some(told) = &mut self.told else {
+            self.unknown += 1;
+            return Some(Id::unknown(self.unknown, at.least));
+        };
+        match told.pop_front()? {
+            Some(id) => Some(id).filter(|&id| may_choose(last, at, id)),
+            None => Some(Id {
+                ms: last.ms,
+                seq: last.seq + 1,
+            }),
         }
     }
+}
+
+/// Whether a server that ran in some time may choose an ID after the last one.
+fn may_choose(last: Id, at: Span, id: Id) -> bool {
+    let is_of_now = id.seq == 0 && id.ms > last.ms && (at.least..=at.most).contains(&id.ms);
+    let is_next = id.ms == last.ms && id.seq == last.seq + 1 && last.ms >= at.least;
+    is_of_now || is_next
 }
 
 impl Model {
@@ -46,7 +59,7 @@ impl Model {
     }
 
     /// The IDs that the reply of a request tells, and the server has chosen.
-    pub(crate) fn ids_of(&self, request: &Request, reply: &Value) -> VecDeque<Id> {
+    pub(crate) fn ids_of(&self, request: &Request, reply: &Value) -> VecDeque<Option<Id>> {
         let chooses = |request: &Request| {
             command_name(request) == "xadd" && request.contains(&Arg::word("*"))
         };
@@ -54,9 +67,10 @@ impl Model {
             (Some((queue, _)), Value::Array(replies)) if command_name(request) == "exec" => {
                 let pairs = queue.iter().zip(replies);
                 let ids = pairs.filter(|(request, _)| chooses(request));
-                ids.filter_map(|(_, reply)| Id::of(reply)).collect()
+                let ids = ids.filter_map(|(_, reply)| Id::of(reply));
+                ids.map(Some).collect()
             }
-            (None, _) if chooses(request) => Id::of(reply).into_iter().collect(),
+            (None, _) if chooses(request) => Id::of(reply).into_iter().map(Some).collect(),
             _ => VecDeque::new(),
         }
     }

@@ -85,6 +85,25 @@ impl Plan {
         });
     }
 
+    /// Something about the stream for which connections wait.
+    pub(super) fn queue(&mut self) {
+        for _ in 0..self.random.usize(1..6) {
+            let verb = match self.random.u8(..40) {
+                0..14 => "add",
+                14..24 => "group",
+                24..28 => "read",
+                28..30 => "newest",
+                30..33 => "unblock",
+                33 => "kill",
+                34 => "delete",
+                35 => "drop",
+                _ => "settle",
+            };
+            let number = self.random.usize(..8);
+            self.lines.push(Line::Queue(verb.to_owned(), number));
+        }
+    }
+
     /// A transaction about a stream that is watched, while another connection changes it, or does not. How
     /// many requests those are.
     pub(super) fn watch_stream(&mut self) -> usize {
