@@ -277,7 +277,7 @@ fn stream_request(random: &mut fastrand::Rng) -> String {
     let group = format!("g{}", random.u32(..3));
     let consumer = ["anna", "bert"][random.usize(..2)];
     let number = random.u32(..400);
-    match random.u32(..28) {
+    match random.u32(..32) {
         0..6 => format!("XADD {one} * field {number} other {number}"),
         6 => format!(
             "XADD {one} MAXLEN {number} * large {}",
@@ -303,7 +303,13 @@ fn stream_request(random: &mut fastrand::Rng) -> String {
         24 => format!("XACKDEL {one} {group} ACKED IDS 1 {number}"),
         25 => format!("XTRIM {one} MAXLEN {number} ACKED"),
         26 => format!("XADD {one} MAXLEN {number} DELREF * field {number}"),
-        _ => format!("RENAME {one} {two}"),
+        27 => format!("RENAME {one} {two}"),
+        28 | 29 => format!("XADD {one} IDMP {consumer} {number} * field {number}"),
+        30 => format!("XADD {one} IDMPAUTO {group} * field {number}"),
+        _ => format!(
+            "XCFGSET {one} IDMP-DURATION {} IDMP-MAXSIZE 9",
+            number % 3 + 1
+        ),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::collection::cell::DECIMAL_MAX;
 use crate::collection::kind::{Edge, LeafKind};
 use crate::collection::node::{Base, CHILDREN_MAX, Child, Node};
 use crate::collection::path::Path;
-use crate::collection::run::{Fraction, Item, Packed, Run};
+use crate::collection::run::{EXPIRING, Fraction, Item, Packed, Run};
 use crate::collection::view::lower;
 
 /// An inner node with fewer children is merged with a neighbour, if they have not too many together.
@@ -425,14 +425,10 @@ impl<K: LeafKind> Tree<K> {
         }
     }
 
-    /// Removes the items of some indexes of a leaf that no moment has.
-    fn cut_own_leaf(&mut self, child: Child, from: usize, to: usize) -> Child {
-        let deadline = self.deadline_of(child.node.run());
+    /// Removes the items of some indexes of a leaf that no moment has, and of which no item expires.
+    fn cut_own_leaf(child: Child, from: usize, to: usize) -> Child {
         child.node.set_changed();
         child.node.edit(|run| run.remove_range(from, to));
-        if deadline.is_some() {
-            self.settle_leaf(child.node, deadline);
-        }
         let count = child.node.run().count() as u64;
         Child { count, ..child }
     }
@@ -442,11 +438,12 @@ impl<K: LeafKind> Tree<K> {
             return self.cut_cold_leaf(child, from, to);
         }
         let run = child.node.run();
-        if K::IS_SORTED && K::IS_KEYED && !self.is_shared(child.node) {
+        let may_edit = run.flags() & EXPIRING == 0 && !self.is_shared(child.node);
+        if K::IS_SORTED && K::IS_KEYED && may_edit {
             let place = |edge| lower(&self.kind, run, edge, Fraction::HALF);
             let (from, to) = (from.map_or(0, place), to.map_or(run.count(), place));
             return match from < to {
-                true => self.cut_own_leaf(child, from, to),
+                true => Self::cut_own_leaf(child, from, to),
                 false => child,
             };
         }

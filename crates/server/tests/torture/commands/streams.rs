@@ -418,10 +418,9 @@ pub(super) fn xsetid(call: &mut Call<'_>) -> Expect {
     set.or(no_such_key())
 }
 
-/// Entries and groups stay as they are.
-pub(super) fn xcfgset(call: &mut Call<'_>) -> Expect {
-    let set = change(call, &call.args[0], |_| Expect::ok());
-    set.or(no_such_key())
+/// Requests are refused: no model says yet when idempotent IDs are forgotten.
+pub(super) fn xcfgset(_: &mut Call<'_>) -> Expect {
+    Expect::Error("ERR IDMP-MAXSIZE must be between")
 }
 
 pub(super) fn xlen(call: &mut Call<'_>) -> Expect {
