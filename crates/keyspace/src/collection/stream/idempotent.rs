@@ -95,6 +95,14 @@ pub(super) fn ages_of(producer: &[u8]) -> Vec<u8> {
     name
 }
 
+/// A name after all of these, and before those of the next producer.
+pub(super) fn after_ages_of(producer: &[u8]) -> Vec<u8> {
+    let mut name = ages_of(producer);
+    // One byte more than a number has.
+    name.extend_from_slice(&[0xff; 9]);
+    name
+}
+
 impl ItemBuffer {
     /// The item of the settings.
     pub fn idempotence(&mut self, settings: &Idempotence) -> Item<'_> {

@@ -5,7 +5,9 @@ use super::entry::StreamEntry;
 use super::group::{CONSUMER_NAME, Consumer, GROUP, Group, ItemBuffer, Pending, named_consumer};
 use super::head::{self, Head};
 use super::id::Id;
-use super::idempotent::{AGE, Idempotence, Idempotent, KnownEntry, SETTINGS, ages_of, entry_of};
+use super::idempotent::{
+    AGE, Idempotence, Idempotent, KnownEntry, SETTINGS, after_ages_of, ages_of, entry_of,
+};
 use super::kind::{IdName, SHAPE, Section, StreamItems};
 use crate::collection::any::{Collection, Held, place_in_stream};
 use crate::collection::cell::Cell;
@@ -382,6 +384,14 @@ impl<'e> StreamRef<'e> {
         self.idempotent_from(&ages_of(producer))
     }
 
+    /// Those of the producers after one.
+    pub fn idempotent_after(
+        self,
+        producer: &[u8],
+    ) -> impl Iterator<Item = Idempotent<'e>> + use<'e> {
+        self.idempotent_from(&after_ages_of(producer))
+    }
+
     fn idempotent_from(self, name: &[u8]) -> impl Iterator<Item = Idempotent<'e>> + use<'e> {
         self.named_from(name)
             .map_while(|item| Idempotent::of(&item))
@@ -395,9 +405,7 @@ impl<'e> StreamRef<'e> {
 
     /// How many a producer has.
     pub fn idempotent_len_of(self, producer: &[u8]) -> u64 {
-        let mut name = ages_of(producer);
-        let from = self.rank(&StreamItems::named_edge(&name));
-        name.extend_from_slice(&[0xff; 9]);
-        self.rank(&StreamItems::named_edge(&name)) - from
+        let rank = |name: &[u8]| self.rank(&StreamItems::named_edge(name));
+        rank(&after_ages_of(producer)) - rank(&ages_of(producer))
     }
 }

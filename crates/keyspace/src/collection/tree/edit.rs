@@ -61,8 +61,8 @@ impl<K: LeafKind> Tree<K> {
         true
     }
 
-    /// Puts an item at an index of a path's leaf. Returns false if the path may be none any
-    /// more: the leaf was split, or merged.
+    /// Puts an item at an index of a path's leaf. Whether the path still leads to that leaf: not if it was
+    /// split or merged.
     pub(super) fn put(
         &mut self,
         path: &mut Path,

@@ -165,10 +165,7 @@ fn others(
     producer: &[u8],
     is_over: impl Fn(&Idempotent<'_>) -> bool,
 ) -> Vec<OwnedIdempotent> {
-    let next = [producer, b"\0"].concat();
-    let after = stream
-        .idempotent_of(&next)
-        .find(|old| old.producer != producer);
+    let after = stream.idempotent_after(producer).next();
     let other = after.or_else(|| stream.idempotent().next());
     let Some(other) = other.filter(|other| other.producer != producer) else {
         return Vec::new();
