@@ -191,7 +191,8 @@ pub(crate) const COMMANDS: &[Spec] = &[
         name: "xcfgset",
         makes: Makes::Little,
         arity: -2,
-        flags: WRITE | DENYOOM | FAST,
+        // It gives memory back, so it is allowed without room.
+        flags: WRITE | FAST,
         keys: &[KeySpec::one(1, access::RW | access::UPDATE)],
         since: "8.6.0",
         summary: "Says how long idempotent IDs are kept, and how many of a producer",
