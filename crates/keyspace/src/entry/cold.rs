@@ -65,10 +65,10 @@ impl Entry {
     }
 
     /// Whether it may be a candidate for leaving memory: as a value of at least so many bytes, or as a tree
-    /// with leaves in memory.
+    /// whose leaves were not all looked at in vain.
     pub(crate) fn may_leave(self, least: usize) -> bool {
         match self.is_tree() {
-            true => self.tree().has_warm_leaves() && self.tree().logged().place().is_some(),
+            true => self.tree().may_have_leaving() && self.value_len() >= least,
             false => self.may_be_cold(least),
         }
     }

@@ -78,7 +78,7 @@ fn candidates_in(bucket: &Bucket, of: Candidates) -> SlotBits {
     let is_long = |slot: &usize| {
         // SAFETY: an occupied slot holds a live entry.
         let entry = || unsafe { Entry::from_address(bucket.reference(*slot) & !TAG_LOW) };
-        candidates >> slot & 1 == 1 && entry().value_len() >= least
+        candidates >> slot & 1 == 1 && entry().may_leave(least)
     };
     let long = (0..SLOTS).filter(is_long);
     long.fold(0, |bits, slot| bits | 1 << slot)

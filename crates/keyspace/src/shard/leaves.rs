@@ -17,6 +17,21 @@ pub(super) const LEAVES_AT_ONCE: usize = 32;
 /// Leaves that are looked at for those that go, under one lock of the shard, in all its trees together.
 pub(super) const LOOKS: usize = 1024;
 
+/// The same in one tree in which none that goes was found for some laps.
+const BARREN_LOOKS: usize = LOOKS / 16;
+
+/// What a look at a tree has found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Left {
+    /// Leaves that left memory.
+    pub(super) gone: usize,
+    /// Whether some are written first.
+    pub(super) waits: bool,
+    /// Whether further looks may find some: not where none may leave, else nobody would find out that memory
+    /// is full.
+    pub(super) has_more: bool,
+}
+
 /// What is to happen with a value, or a leaf, that is the next to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offloading {
@@ -36,45 +51,55 @@ impl EntryMut<'_, '_> {
     }
 
     /// Lets up to `most` leaves of a tree leave memory. Of each that is the next to go `decide` says what
-    /// happens; it may write the leaf. The leaves that are looked at are taken from `looks`. Returns how many
-    /// went, and whether some wait: to be written, or for the hand to come to them.
+    /// happens; it may write the leaf. The leaves that are looked at are taken from `looks`.
     pub(super) fn offload_leaves(
         &mut self,
         most: usize,
         looks: &mut usize,
         decide: &mut impl FnMut(&mut EntryMut<'_, '_>, Option<&Leaving>) -> Offloading,
-    ) -> (usize, bool) {
+    ) -> Left {
         let entry = self.entry();
         let tree = entry.tree_mut();
+        let mut left = Left::default();
         if tree.logged().place().is_none() {
-            return (0, false);
+            return left;
         }
+        // Leaves of a tree in which none was found for some laps are looked at too, for they may have been in
+        // use; but they leave looks for other trees.
+        left.has_more = tree.may_have_leaving() && tree.has_warm_leaves();
+        let spared = match left.has_more {
+            true => 0,
+            false => looks.saturating_sub(BARREN_LOOKS),
+        };
+        *looks -= spared;
         let before = tree.bytes();
-        let (mut gone, mut waiting) = (0, None);
+        let mut waiting = None;
         for _ in 0..most {
             let Some(leaving) = entry.tree_mut().next_leaving(looks) else {
                 break;
             };
             match (decide(self, Some(&leaving)), leaving.record) {
                 (Offloading::Goes, Some(record)) => {
-                    gone += usize::from(entry.tree_mut().chill(&leaving.place, record));
+                    left.gone += usize::from(entry.tree_mut().chill(&leaving.place, record));
                 }
                 (Offloading::Waits, _) => {
                     waiting.get_or_insert(leaving.place);
                 }
-                (Offloading::Goes | Offloading::Stays, _) => break,
+                (Offloading::Goes | Offloading::Stays, _) => {
+                    left.has_more = false;
+                    break;
+                }
             }
         }
+        *looks += spared;
         let tree = entry.tree_mut();
-        // Where no leaf may leave nothing waits: else nobody would find out that memory is full.
-        let has_more = *looks == 0 && tree.may_have_leaving();
-        let waits = waiting.is_some() || has_more;
+        left.waits = waiting.is_some();
         if let Some(first) = waiting {
             tree.look_again(first);
         }
         let after = tree.bytes();
         self.guard.add_bytes(after.wrapping_sub(before));
-        (gone, waits)
+        left
     }
 
     /// Lets all leaves of a tree leave memory that may, however lately they were used, unless the shard is

@@ -56,7 +56,7 @@ impl Guard<'_> {
     /// Lets up to `most` values leave memory, unless the shard is pinned. Of each that is the next to go
     /// `decide` says what happens: of a tree's leaf, or of the whole value. It may note another address,
     /// write the leaf, and change nothing else. Returns how many values and leaves went, and whether one
-    /// waits.
+    /// waits, or may be found by the next looks.
     pub fn offload(
         &mut self,
         most: usize,
@@ -67,10 +67,9 @@ impl Guard<'_> {
         }
         self.prepare_eviction();
         let (mut gone, mut stayed, mut missed, mut looks) = (0, 0, 0, LOOKS);
-        for _ in 0..most * TRIES {
-            if gone >= most || looks == 0 || self.cell.len() == self.cell.cold().0 {
-                break;
-            }
+        let mut has_more = false;
+        let mut tries = most * TRIES;
+        while tries > 0 && gone < most && looks > 0 && self.cell.len() > self.cell.cold().0 {
             let of = if stayed < STAYING {
                 Candidates::Resident
             } else {
@@ -83,6 +82,7 @@ impl Guard<'_> {
                 }
                 continue;
             };
+            tries -= 1;
             let entry = self.index().entry(slot);
             let hash = self.shared.seed.hash(entry.key());
             let mut entry = EntryMut {
@@ -91,12 +91,13 @@ impl Guard<'_> {
                 hash,
             };
             if entry.is_tree() {
-                let (left, waits) = entry.offload_leaves(LEAVES_AT_ONCE, &mut looks, &mut decide);
-                gone += left;
-                if waits {
+                let left = entry.offload_leaves(LEAVES_AT_ONCE, &mut looks, &mut decide);
+                gone += left.gone;
+                if left.waits {
                     return (gone, true);
                 }
-                if left == 0 {
+                has_more |= left.has_more;
+                if left.gone == 0 {
                     self.index().set_heat(slot, HOT);
                     stayed += 1;
                 }
@@ -118,7 +119,7 @@ impl Guard<'_> {
             }
             gone += 1;
         }
-        (gone, false)
+        (gone, has_more)
     }
 }
 

@@ -194,6 +194,8 @@ impl<K: LeafKind> Tree<K> {
     pub(super) fn new_leaf(&mut self, fence: &[u8], room: usize) -> Node {
         let node = Node::leaf(fence, K::FLAGS, room, self.version);
         self.bytes += node.bytes();
+        // Something new that may leave memory.
+        self.barren_laps = 0;
         node
     }
 

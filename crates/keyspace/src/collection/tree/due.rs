@@ -46,6 +46,10 @@ impl<K: LeafKind> Tree<K> {
         if before == after && after.is_none() {
             return;
         }
+        if after.is_none() {
+            // A leaf of which no item expires any more may leave memory.
+            self.barren_laps = 0;
+        }
         let gone = before.filter(|&(_, half)| {
             let first = Edge::before(u128::from(half) << 64);
             before != after && self.next_of_half(half, &first).is_none()

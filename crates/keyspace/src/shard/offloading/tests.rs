@@ -404,3 +404,44 @@ fn a_tree_whose_leaves_all_expire_is_not_waited_for() {
     set_fields(&mut entry, FIELDS, None);
     assert!((0..SEARCHES).any(|_| !nothing(&mut guard)));
 }
+
+/// Among many trees whose leaves all expire there is one with others. No search says that there is nothing
+/// before it has found them.
+#[test]
+fn the_one_tree_whose_leaves_may_leave_is_found() {
+    const TREES: usize = 100;
+    const FIELDS: usize = 4_000;
+    let keyspace = keyspace();
+    let mut turn = keyspace.turns().register();
+    turn.enter();
+    let database = keyspace.database(&turn, 0);
+    let name = |number: usize| format!("hash:{number}");
+    let mut guard = database.lock(database.key(b"hash").hash, 0);
+    for number in 0..TREES {
+        let name = name(number);
+        let key = database.key(name.as_bytes());
+        guard.write(key, New::bytes(&EMPTY_HASH).of(HASH), |_, _| {
+            Some(address(number as u64))
+        });
+        let mut entry = guard.find(key).expect("it was set");
+        set_fields(&mut entry, FIELDS, Some(1_000_000));
+        let tree = entry.tree().expect("it is large");
+        tree.logged().expect(number as u64 + 1, 0);
+    }
+    let nothing = |guard: &mut Guard<'_>| guard.offload(1, |_, _| Offloading::Waits) == (0, false);
+    for number in (0..TREES).step_by(7) {
+        while !nothing(&mut guard) {}
+        let name = name(number);
+        let key = database.key(name.as_bytes());
+        set_fields(&mut guard.find(key).expect("it is there"), FIELDS, None);
+        let mut found = false;
+        while !found {
+            let (gone, waits) = guard.offload(1, |entry, _| {
+                found |= entry.key().bytes == name.as_bytes();
+                Offloading::Waits
+            });
+            assert!(gone > 0 || waits, "{name} was not looked at");
+        }
+        guard.remove(key);
+    }
+}
