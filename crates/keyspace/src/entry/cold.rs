@@ -65,7 +65,7 @@ impl Entry {
     }
 
     /// Whether it may be a candidate for leaving memory: as a value of at least so many bytes, or as a tree
-    /// whose leaves were not all looked at in vain.
+    /// of which not all leaves were looked at in vain.
     pub(crate) fn may_leave(self, least: usize) -> bool {
         match self.is_tree() {
             true => self.tree().may_have_leaving() && self.value_len() >= least,

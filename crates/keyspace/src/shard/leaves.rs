@@ -17,15 +17,15 @@ pub(super) const LEAVES_AT_ONCE: usize = 32;
 /// Leaves that are looked at for those that go, under one lock of the shard, in all its trees together.
 pub(super) const LOOKS: usize = 1024;
 
-/// The same in one tree in which none that goes was found for some laps.
+/// The same in one tree, after laps without any that goes.
 const BARREN_LOOKS: usize = LOOKS / 16;
 
-/// What a look at a tree has found.
+/// Result of a look at a tree.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Left {
-    /// Leaves that left memory.
+pub(super) struct LeavesLeft {
+    /// Number of leaves that left memory.
     pub(super) gone: usize,
-    /// Whether some are written first.
+    /// Whether leaves are written first.
     pub(super) waits: bool,
     /// Whether further looks may find some: not where none may leave, else nobody would find out that memory
     /// is full.
@@ -57,10 +57,10 @@ impl EntryMut<'_, '_> {
         most: usize,
         looks: &mut usize,
         decide: &mut impl FnMut(&mut EntryMut<'_, '_>, Option<&Leaving>) -> Offloading,
-    ) -> Left {
+    ) -> LeavesLeft {
         let entry = self.entry();
         let tree = entry.tree_mut();
-        let mut left = Left::default();
+        let mut left = LeavesLeft::default();
         if tree.logged().place().is_none() {
             return left;
         }

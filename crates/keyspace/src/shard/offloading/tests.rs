@@ -405,7 +405,7 @@ fn a_tree_whose_leaves_all_expire_is_not_waited_for() {
     assert!((0..SEARCHES).any(|_| !nothing(&mut guard)));
 }
 
-/// Among many trees whose leaves all expire there is one with others. No search says that there is nothing
+/// Among many trees of leaves that all expire there is one of others. No search says that there is nothing
 /// before it has found them.
 #[test]
 fn the_one_tree_whose_leaves_may_leave_is_found() {
