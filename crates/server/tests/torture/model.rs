@@ -238,13 +238,22 @@ pub(crate) enum Global {
     Swap(u16, u16),
 }
 
+/// What MULTI has queued.
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    requests: Vec<Request>,
+    /// As many of the first were certainly queued: no watched key had changed.
+    certain: usize,
+    /// A request was refused meanwhile.
+    was_refused: bool,
+}
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) keys: Keys,
     pub(crate) db: u16,
-    /// What MULTI has queued, and whether a request was refused meanwhile.
-    queue: Option<(Vec<Request>, bool)>,
+    queue: Option<Queue>,
     watched: Vec<Key>,
     scans: Scans,
     /// The limit of memory of the server, in bytes.
@@ -271,17 +280,20 @@ impl Model {
         let name = command_name(request);
         let args: Vec<Vec<u8>> = request[1..].iter().map(Arg::bytes).collect();
         let is_control = matches!(&name[..], "multi" | "exec" | "discard" | "watch");
-        if let (Some((queue, was_refused)), false) = (&mut self.queue, is_control) {
+        if let (Some(queue), false) = (&mut self.queue, is_control) {
             // What would not run is not kept.
-            if !*was_refused && self.is_dirty != Some(true) {
-                queue.push(request.clone());
+            if !queue.was_refused && self.is_dirty != Some(true) {
+                queue.requests.push(request.clone());
+            }
+            if self.is_dirty == Some(false) {
+                queue.certain = queue.requests.len();
             }
             return Expect::Is(Value::Simple(b"QUEUED".to_vec()));
         }
         match &name[..] {
             "multi" if self.queue.is_some() => Expect::Error("ERR"),
             "multi" => {
-                self.queue = Some((Vec::new(), false));
+                self.queue = Some(Queue::default());
                 Expect::ok()
             }
             "discard" if self.queue.take().is_some() => {
@@ -325,14 +337,14 @@ impl Model {
 
     fn exec(
         &mut self,
-        (queue, was_refused): (Vec<Request>, bool),
+        queue: Queue,
         at: Span,
         touched: &mut Vec<Key>,
     ) -> Expect {
         let is_dirty = self.is_dirty == Some(true);
         let refused = std::mem::take(&mut self.refused);
         self.unwatch();
-        if was_refused {
+        if queue.was_refused {
             return Expect::Error("EXECABORT");
         }
         if is_dirty {
@@ -345,7 +357,7 @@ impl Model {
             let args: Vec<Vec<u8>> = request[1..].iter().map(Arg::bytes).collect();
             self.run(request, &args, at, touched)
         };
-        Expect::All(queue.iter().enumerate().map(run).collect())
+        Expect::All(queue.requests.iter().enumerate().map(run).collect())
     }
 
     fn run(
@@ -391,7 +403,7 @@ impl Model {
         };
         self.note_changes(&name, &touched[first..]);
         for (key, before) in self.watched.iter().zip(&before) {
-            if self.keys.get(key) != before.as_ref() {
+            if !is_same_to_watch(self.keys.get(key), before.as_ref()) {
                 self.is_dirty = Some(true);
             } else if self.is_dirty == Some(false)
                 && (touched[first..].contains(key) || args.contains(&key.1))
@@ -478,10 +490,10 @@ impl Model {
             db: self.db,
             ..Model::default()
         };
-        let Some((queue, false)) = &self.queue else {
+        let Some(queue) = self.queue.as_ref().filter(|queue| !queue.was_refused) else {
             return Vec::new();
         };
-        let globals = queue.iter().filter_map(|request| {
+        let globals = queue.requests.iter().filter_map(|request| {
             if command_name(request) == "select" {
                 model.apply(request, Span::exactly(0), &mut Vec::new());
             }
@@ -524,19 +536,24 @@ impl Model {
                 self.unwatch();
             }
             _ => {
-                if let Some((_, was_refused)) = &mut self.queue {
-                    *was_refused = true;
+                if let Some(queue) = &mut self.queue {
+                    queue.was_refused = true;
                 }
             }
         }
     }
 
     /// How the error begins with which a node with these slots of a cluster refuses a request, if it does.
-    /// EXEC is refused with all that was queued, which is nothing if a watched key had changed before.
+    /// EXEC is refused with all that was queued before a watched key changed.
     pub(crate) fn refusal_of_node(&self, request: &Request, slots: Slots) -> Option<&'static str> {
         match &self.queue {
-            Some(_) if command_name(request) == "exec" && self.is_dirty == Some(true) => None,
-            Some((queue, _)) if command_name(request) == "exec" => slots.refusal(queue.iter()),
+            Some(queue) if command_name(request) == "exec" => {
+                let queued = match self.is_dirty {
+                    Some(true) => queue.certain,
+                    _ => queue.requests.len(),
+                };
+                slots.refusal(queue.requests[..queued].iter())
+            }
             _ => slots.refusal(std::iter::once(request)),
         }
     }
@@ -554,6 +571,20 @@ impl Model {
     /// Takes note of what the reply has told.
     pub(crate) fn learn_dirty(&mut self, is_dirty: bool) {
         self.is_dirty = Some(is_dirty);
+    }
+}
+
+/// Whether two states of a watched key are one to WATCH: groups of a stream do not count.
+fn is_same_to_watch(one: Option<&Entry>, other: Option<&Entry>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            let is_same = match (&one.data, &other.data) {
+                (Data::Stream(one), Data::Stream(other)) => one.is_same_but_for_groups(other),
+                (one, other) => one == other,
+            };
+            is_same && one.expiry == other.expiry
+        }
+        (one, other) => one == other,
     }
 }
 

@@ -275,11 +275,15 @@ impl Process {
         format!("{}\n{}", self.tail(), threads.unwrap_or_default())
     }
 
-    /// The last lines of the output.
+    /// The last lines of the output; from the first panic on, if there is one.
     pub(crate) fn tail(&self) -> String {
         let output = self.output();
         let lines: Vec<&str> = output.lines().collect();
-        lines[lines.len().saturating_sub(12)..].join("\n")
+        let panicked = lines.iter().position(|line| line.contains(" panicked at "));
+        let last = lines.len().saturating_sub(12);
+        let from = panicked.map_or(last, |line| line.min(last));
+        let to = lines.len().min(from + 100);
+        lines[from..to].join("\n")
     }
 }
 

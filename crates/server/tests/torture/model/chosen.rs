@@ -64,8 +64,8 @@ impl Model {
             command_name(request) == "xadd" && request.contains(&Arg::word("*"))
         };
         match (&self.queue, reply) {
-            (Some((queue, _)), Value::Array(replies)) if command_name(request) == "exec" => {
-                let pairs = queue.iter().zip(replies);
+            (Some(queue), Value::Array(replies)) if command_name(request) == "exec" => {
+                let pairs = queue.requests.iter().zip(replies);
                 let ids = pairs.filter(|(request, _)| chooses(request));
                 let ids = ids.filter_map(|(_, reply)| Id::of(reply));
                 ids.map(Some).collect()
