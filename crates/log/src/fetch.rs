@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use sys::file::Files;
+use sys::ring::Ring;
 
 use crate::address::{DbId, Lsn};
 use crate::blob::{Blob, Blobs};
@@ -25,6 +26,8 @@ pub struct ValueReader {
     paths: Paths,
     segments: Arc<Segments>,
     blobs: Arc<Blobs>,
+    /// Records that are not in a file yet; `None` before the log is open.
+    ring: Option<Arc<Ring>>,
 }
 
 /// A value that was found.
@@ -146,18 +149,20 @@ impl ValueReader {
         paths: Paths,
         segments: Arc<Segments>,
         blobs: Arc<Blobs>,
+        ring: Option<Arc<Ring>>,
     ) -> ValueReader {
         ValueReader {
             files,
             paths,
             segments,
             blobs,
+            ring,
         }
     }
 
     /// Reads the data of the record at `lsn`, which is about `key` and has about `len` bytes of it: the value
-    /// of a `Set`, or the bytes of a `Patch`. `None` if there is no such record: it is not in a file yet, or
-    /// its segment has been compacted meanwhile; the entry then has another address.
+    /// of a `Set`, or the bytes of a `Patch`. `None` if there is no such record: others before it are not
+    /// complete in the ring, or its segment was compacted meanwhile; the entry has another address then.
     ///
     /// # Errors
     /// The record is damaged, or cannot be read.
@@ -225,13 +230,13 @@ impl ValueReader {
 
     fn find_in(&self, map: &Map, lsn: Lsn, key: &[u8], len: u64) -> Result<Option<FoundValue>> {
         let Some(segment) = map.segment_of(lsn) else {
-            return Ok(None);
+            return Ok(self.find_in_ring(lsn, key));
         };
         let mut left = segment.end().get().saturating_sub(lsn.get());
         let mut wanted = likely_bytes(key, len).min(left);
         loop {
             if wanted == 0 {
-                return Ok(None);
+                return Ok(self.find_in_ring(lsn, key));
             }
             let mut bytes = vec![0; wanted as usize];
             segment
@@ -254,7 +259,7 @@ impl ValueReader {
                         continue;
                     }
                     if !is_whole {
-                        return Ok(None);
+                        return Ok(self.find_in_ring(lsn, key));
                     }
                     return Err(segment.flawed(lsn, flaw));
                 }
@@ -262,25 +267,37 @@ impl ValueReader {
                     return Err(segment.flawed(lsn, flaw));
                 }
             };
-            let value = match found.entry {
-                Entry::Key(record) if record.key == key => match record.change {
-                    Change::Set { value, .. } => Some(value),
-                    Change::Patch { bytes, .. }
-                    | Change::Edit { bytes, .. }
-                    | Change::Leaf { bytes, .. } => Some(bytes),
-                    Change::Delete | Change::Expire(_) => None,
-                },
-                _ => None,
-            };
-            return match value {
-                Some(Value::Bytes(value)) => Ok(Some(FoundValue::Bytes(value.to_vec()))),
-                Some(Value::Blob(blob)) => Ok(Some(FoundValue::Blob(blob))),
-                Some(Value::Stored(_)) | None => Err(Error::damage(
+            let value = value_of(&found.entry, key);
+            return match value.and_then(found_value) {
+                None => Err(Error::damage(
                     &segment.path,
                     segment.offset_of(lsn),
                     "the record is about something else",
                 )),
+                found => Ok(found),
             };
+        }
+    }
+
+    /// The value of `key` in the record at `lsn`, if that is in the ring: it stays there while the disk is
+    /// full.
+    fn find_in_ring(&self, lsn: Lsn, key: &[u8]) -> Option<FoundValue> {
+        let ring = self.ring.as_ref()?;
+        let mut bytes = vec![0; record::HEADER];
+        loop {
+            if !ring.read(lsn.get(), &mut bytes) {
+                return None;
+            }
+            match record::read(&bytes, lsn) {
+                Err(Flaw::Incomplete(more)) if more > bytes.len() as u64 => {
+                    let more = usize::try_from(more).ok()?;
+                    if more > ring.capacity() {
+                        return None;
+                    }
+                    bytes.resize(more, 0);
+                }
+                found => return found_value(value_of(&found.ok()?.entry, key)?),
+            }
         }
     }
 
@@ -319,6 +336,29 @@ impl ValueReader {
 /// Bytes that the record of a value of `len` bytes takes, if it is none that has to be longer.
 fn likely_bytes(key: &[u8], len: u64) -> u64 {
     record::record_bytes(key.len() as u64, len + 16, true)
+}
+
+/// The value of `key` in a record about it.
+fn value_of<'r>(entry: &Entry<'r>, key: &[u8]) -> Option<Value<'r>> {
+    let Entry::Key(record) = entry else {
+        return None;
+    };
+    match record.change {
+        _ if record.key != key => None,
+        Change::Set { value, .. } => Some(value),
+        Change::Patch { bytes, .. } | Change::Edit { bytes, .. } | Change::Leaf { bytes, .. } => {
+            Some(bytes)
+        }
+        Change::Delete | Change::Expire(_) => None,
+    }
+}
+
+fn found_value(value: Value<'_>) -> Option<FoundValue> {
+    match value {
+        Value::Bytes(value) => Some(FoundValue::Bytes(value.to_vec())),
+        Value::Blob(blob) => Some(FoundValue::Blob(blob)),
+        Value::Stored(_) => None,
+    }
 }
 
 /// Where the bytes of a key's value are in a record; `None` if they are not, or not all of it is there.

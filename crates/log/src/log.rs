@@ -120,6 +120,7 @@ impl Log {
             core.paths.clone(),
             core.segments.clone(),
             core.blobs.clone(),
+            Some(core.ring.clone()),
         )
     }
 

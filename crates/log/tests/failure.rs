@@ -5,7 +5,7 @@ use crate::support;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use ferrite_log::{Appender, DbId, Log, Options, Refusal, SyncPolicy};
+use ferrite_log::{Address, Appender, DbId, Log, Options, Refusal, SyncPolicy};
 use support::simulator::Simulator;
 use support::store::{Op, Store, TAG, load};
 use support::{begin, open, options};
@@ -442,6 +442,37 @@ fn a_disk_that_is_full_all_the_same_is_tried_again() {
     let mut recovery = open(&disk, options()).expect("it is whole");
     let state = load(&mut recovery, 1).expect("it is whole").snapshot();
     assert_eq!(state.entries.len(), 2);
+}
+
+/// All that is appended can be read, wherever the disk stops.
+#[test]
+fn records_that_a_full_disk_does_not_take_are_read_from_the_ring() {
+    let disk = Simulator::new();
+    let (log, mut appender) = running(&disk, background());
+    let reader = log.value_reader();
+    disk.set_capacity(0);
+    let mut appended = Vec::new();
+    while appender.ensure(2000).is_ok() {
+        let value = vec![appended.len() as u8; 1000];
+        let address = appender.set(DB, b"key", TAG, None, &value);
+        appender.commit();
+        appended.push((address, value));
+    }
+    let read = |(address, value): &(Address, Vec<u8>)| {
+        let found = reader.read(address.lsn(), b"key", 1000);
+        assert_eq!(found.expect("nothing is damaged").as_ref(), Some(value));
+    };
+    appended.iter().for_each(read);
+    let is_in_no_file =
+        |(address, _): &&(Address, Vec<u8>)| !appender.is_written(*address, 3, 1000);
+    assert!(appended.iter().filter(is_in_no_file).count() > 1);
+    // Another key is not there, and nothing is at the end.
+    let (last, _) = appended.last().expect("the first was taken");
+    assert!(matches!(reader.read(last.lsn(), b"other", 1000), Ok(None)));
+    assert!(matches!(reader.read(log.tail(), b"key", 1000), Ok(None)));
+    disk.set_capacity(1 << 30);
+    wait_until("healing", || log.refusal().is_none());
+    appended.iter().for_each(read);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
+use sys::ring::readers::Readers;
 use sys::ring::watermarks::{Line, Mark, Watermarks, Word};
 
 #[derive(Debug)]
@@ -171,5 +172,42 @@ fn a_consumer_that_trusts_the_tail_is_caught() {
         });
         model.check(0);
         thread.join().expect("the producer ends");
+    });
+}
+
+/// The consumer releases two positions, one after the other, and their places are filled again, while two
+/// others read them.
+#[test]
+fn what_is_read_is_not_filled_again_meanwhile() {
+    struct Place {
+        readers: Readers<ModelWord>,
+        cells: [UnsafeCell<u64>; 2],
+    }
+    // SAFETY: as for `Model`.
+    unsafe impl Sync for Place {}
+    explore(|| {
+        let place = Arc::new(Place {
+            readers: Readers::new(0),
+            cells: [UnsafeCell::new(1), UnsafeCell::new(1)],
+        });
+        let read = |place: &Place, at: u64| {
+            place.readers.read(at, || {
+                // SAFETY: see `Sync`.
+                place.cells[at as usize].with(|cell| assert_eq!(unsafe { *cell }, 1));
+            })
+        };
+        let threads = [0, 1].map(|at| {
+            let place = place.clone();
+            loom::thread::spawn(move || read(&place, at))
+        });
+        for at in 0..2 {
+            place.readers.release(at + 1, loom::thread::yield_now);
+            // SAFETY: see `Sync`.
+            place.cells[at as usize].with_mut(|cell| unsafe { *cell = 2 });
+        }
+        for thread in threads {
+            thread.join().expect("the reader ends");
+        }
+        assert_eq!(read(&place, 0), None);
     });
 }

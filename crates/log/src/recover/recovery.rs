@@ -143,6 +143,7 @@ impl Recovery {
             self.paths.clone(),
             self.segments.clone(),
             self.blobs.clone(),
+            None,
         )
     }
 

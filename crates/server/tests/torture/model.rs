@@ -17,7 +17,8 @@ use crate::torture::script::{Arg, Request};
 use crate::torture::slots::Slots;
 use crate::torture::streams::{self, Stream};
 use crate::torture::values::{
-    Data, Entry, Fields, Key, Keys, Members, Span, fields_of, halves_of, members_of, scored_of,
+    Data, Entry, Fields, Key, Keys, Members, Span, fields_of, halves_of, is_same_to_watch,
+    members_of, scored_of,
 };
 
 /// Databases of the servers.
@@ -238,7 +239,7 @@ pub(crate) enum Global {
     Swap(u16, u16),
 }
 
-/// What MULTI has queued.
+/// Requests that MULTI has queued.
 #[derive(Clone, Debug, Default)]
 struct Queue {
     requests: Vec<Request>,
@@ -246,6 +247,13 @@ struct Queue {
     certain: usize,
     /// A request was refused meanwhile.
     was_refused: bool,
+}
+
+impl Queue {
+    /// Whether it is not known if the last of them were queued.
+    fn is_open(&self) -> bool {
+        self.certain < self.requests.len()
+    }
 }
 
 /// See the module.
@@ -335,12 +343,7 @@ impl Model {
         self.is_dirty = Some(false);
     }
 
-    fn exec(
-        &mut self,
-        queue: Queue,
-        at: Span,
-        touched: &mut Vec<Key>,
-    ) -> Expect {
+    fn exec(&mut self, queue: Queue, at: Span, touched: &mut Vec<Key>) -> Expect {
         let is_dirty = self.is_dirty == Some(true);
         let refused = std::mem::take(&mut self.refused);
         self.unwatch();
@@ -404,7 +407,9 @@ impl Model {
         self.note_changes(&name, &touched[first..]);
         for (key, before) in self.watched.iter().zip(&before) {
             if !is_same_to_watch(self.keys.get(key), before.as_ref()) {
-                self.is_dirty = Some(true);
+                // The reply of EXEC tells whether the queue was left as it was before.
+                let is_open = self.queue.as_ref().is_some_and(Queue::is_open);
+                self.is_dirty = (!is_open).then_some(true);
             } else if self.is_dirty == Some(false)
                 && (touched[first..].contains(key) || args.contains(&key.1))
             {
@@ -571,20 +576,6 @@ impl Model {
     /// Takes note of what the reply has told.
     pub(crate) fn learn_dirty(&mut self, is_dirty: bool) {
         self.is_dirty = Some(is_dirty);
-    }
-}
-
-/// Whether two states of a watched key are one to WATCH: groups of a stream do not count.
-fn is_same_to_watch(one: Option<&Entry>, other: Option<&Entry>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => {
-            let is_same = match (&one.data, &other.data) {
-                (Data::Stream(one), Data::Stream(other)) => one.is_same_but_for_groups(other),
-                (one, other) => one == other,
-            };
-            is_same && one.expiry == other.expiry
-        }
-        (one, other) => one == other,
     }
 }
 

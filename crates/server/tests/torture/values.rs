@@ -342,3 +342,17 @@ pub(crate) fn describe(entry: Option<&Entry>) -> String {
         }) => format!("{} until {}..{}", data.summary(), at.least, at.most),
     }
 }
+
+/// Whether two states of a watched key are one to WATCH: groups of a stream do not count.
+pub(crate) fn is_same_to_watch(one: Option<&Entry>, other: Option<&Entry>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            let is_same = match (&one.data, &other.data) {
+                (Data::Stream(one), Data::Stream(other)) => one.is_same_but_for_groups(other),
+                (one, other) => one == other,
+            };
+            is_same && one.expiry == other.expiry
+        }
+        (one, other) => one == other,
+    }
+}

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::memory::{Mirror, Shared, anonymous_file, control_bytes};
+use super::readers::Readers;
 use super::watermarks::{Mark, Watermarks};
 
 /// The name of a ring's file.
@@ -24,6 +25,7 @@ pub struct Ring {
     memory: Mirror,
     /// The watermarks, and how far the consumer is: it alone writes that.
     shared: Shared,
+    readers: Readers<AtomicU64>,
     /// Which producers exist.
     taken: Mutex<Box<[bool]>>,
     /// The name of its file, if it has one.
@@ -85,6 +87,7 @@ impl Ring {
         let ring = Arc::new(Ring {
             memory: Mirror::new(file, control_bytes(producers), capacity)?,
             shared: Shared::new(file, producers, start)?,
+            readers: Readers::new(start),
             taken: Mutex::new(vec![false; producers].into()),
             is_named: name.is_some(),
             name: Mutex::new(name),
@@ -148,6 +151,23 @@ impl Ring {
     #[inline]
     pub fn head(&self) -> u64 {
         self.marks().progress().head.load(Ordering::Acquire)
+    }
+
+    /// Copies the bytes from `at` on, if they are complete and not released. Whether they are.
+    pub fn read(&self, at: u64, into: &mut [u8]) -> bool {
+        let end = at.saturating_add(into.len() as u64);
+        let read = self.readers.read(at, || {
+            let is_complete = end <= self.marks().complete();
+            if is_complete {
+                let index = self.index(at);
+                // Bytes that are complete and not released lie within a capacity, as for `Consumer::bytes`.
+                // Nothing at `at` or above is released before this ends: `Consumer::discard` waits for it.
+                // SAFETY: so they lie inside the doubled mapping, and no producer writes them meanwhile.
+                into.copy_from_slice(unsafe { self.memory.slice(index, into.len()) });
+            }
+            is_complete
+        });
+        read == Some(true)
     }
 
     /// Where position `at` lives.
@@ -291,7 +311,7 @@ impl Consumer {
         // Producers fill only below `head + capacity`, so what is complete lies within a capacity of the
         // head. What they have yet to fill is at or above `complete` (the watermarks were read with
         // Acquire after their Release).
-        // SAFETY: so it lies inside the doubled mapping, and nobody writes it until it is released, for
+        // SAFETY: so they lie inside the doubled mapping, and nobody writes it until it is released, for
         // which `release` needs `self` exclusively.
         unsafe { self.ring.memory.slice(index, len) }
     }
@@ -316,6 +336,7 @@ impl Consumer {
     pub fn discard(&mut self, position: u64) {
         assert!(self.head <= position && position <= self.complete);
         self.head = position;
+        self.ring.readers.release(position, std::thread::yield_now);
         let progress = self.ring.marks().progress();
         progress.head.store(position, Ordering::Release);
     }

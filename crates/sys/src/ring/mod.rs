@@ -13,6 +13,8 @@
 //!    below `head + capacity`: where nobody else's bytes can be.
 //! 3. The consumer reads only `head..complete`, and `complete` is at most every position that a
 //!    producer may still write to.
+//! 4. Others read complete bytes, too ([`Ring::read`]): the consumer releases nothing meanwhile
+//!    ([`readers`]).
 //!
 //! The ring's memory can be a file with a name, so that it outlives its process: see [`mod@file`]. Then
 //! [`survivor`] reads what is left.
@@ -23,6 +25,7 @@ mod bytes;
 pub mod file;
 mod header;
 mod memory;
+pub mod readers;
 pub mod survivor;
 pub mod watermarks;
 
