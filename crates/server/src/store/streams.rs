@@ -43,6 +43,17 @@ impl StreamEdit<'_, '_> {
         }
     }
 
+    /// The same of an item that is probably there, and one of the first.
+    fn put_early(&mut self, item: &Item<'_>) {
+        match self.stream().rank_of_item(item) {
+            Some(rank) => self.entry.inner.replace_item_at(rank, item),
+            None => drop(self.entry.inner.set_item(item)),
+        }
+        if let Some(edits) = &mut self.log.edits {
+            edits.set(item);
+        }
+    }
+
     /// Gives the stream another head, or its first.
     #[inline]
     pub(crate) fn put_head(&mut self, head: &Head) {
@@ -117,12 +128,12 @@ impl StreamEdit<'_, '_> {
 
     /// Sets a group.
     pub(crate) fn put_group(&mut self, name: &[u8], group: &Group) {
-        self.put(&ItemBuffer::default().group(name, Some(group)));
+        self.put_early(&ItemBuffer::default().group(name, Some(group)));
     }
 
     /// Sets a consumer.
     pub(crate) fn put_consumer(&mut self, group: u32, number: u32, consumer: &Consumer<'_>) {
-        self.put(&ItemBuffer::default().consumer(group, number, Some(consumer)));
+        self.put_early(&ItemBuffer::default().consumer(group, number, Some(consumer)));
     }
 
     /// Makes a consumer.
@@ -202,7 +213,7 @@ impl StreamEdit<'_, '_> {
 
     /// Sets the settings of idempotent IDs.
     pub(crate) fn put_idempotence(&mut self, settings: &Idempotence) {
-        self.put(&ItemBuffer::default().idempotence(settings));
+        self.put_early(&ItemBuffer::default().idempotence(settings));
     }
 
     /// Notes an idempotent ID, and its entry.

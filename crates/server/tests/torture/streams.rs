@@ -86,13 +86,6 @@ pub(crate) struct Stream {
     pub(crate) groups: BTreeMap<Vec<u8>, Group>,
 }
 
-impl Stream {
-    pub(crate) fn is_same_but_for_groups(&self, other: &Stream) -> bool {
-        let parts = |its: &Stream| (its.last, its.deleted, its.added);
-        parts(self) == parts(other) && self.entries == other.entries
-    }
-}
-
 /// A group of consumers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Group {

@@ -343,12 +343,13 @@ pub(crate) fn describe(entry: Option<&Entry>) -> String {
     }
 }
 
-/// Whether two states of a watched key are one to WATCH: groups of a stream do not count.
+/// Whether two states of a watched key are one to WATCH: of a stream only entries count, as with
+/// redis-server.
 pub(crate) fn is_same_to_watch(one: Option<&Entry>, other: Option<&Entry>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => {
             let is_same = match (&one.data, &other.data) {
-                (Data::Stream(one), Data::Stream(other)) => one.is_same_but_for_groups(other),
+                (Data::Stream(one), Data::Stream(other)) => one.entries == other.entries,
                 (one, other) => one == other,
             };
             is_same && one.expiry == other.expiry

@@ -264,6 +264,39 @@ impl RunMut<'_> {
         at
     }
 
+    /// Puts `item`, which has the same name, in the place of the one at `index`, if no other byte changes by
+    /// that. Whether it did.
+    pub fn overwrite(&mut self, index: usize, item: &Item<'_>) -> bool {
+        let run = self.run();
+        if run.flags() & (INTEGERS | EXPIRING) != 0 || item.expiry.is_some() {
+            return false;
+        }
+        let start = run.start(index);
+        let has_same_size = run.item_end(start) - start == item.size();
+        if has_same_size {
+            item.encode(&mut self.bytes[start..]);
+        }
+        has_same_size
+    }
+
+    /// Adds `item` after all others, if the run has at most `most` bytes then and nothing else changes but
+    /// the count of items. Whether it did.
+    pub fn append_alone(&mut self, item: &Item<'_>, most: usize) -> bool {
+        let (count, flags) = (self.run().count(), self.run().flags());
+        let end = self.len + item.size();
+        let changes_more = flags & (BARE | INTEGERS | DEQUE | EXPIRING) != 0
+            || has_tags(flags)
+            || item.expiry.is_some()
+            || count.is_multiple_of(GROUP);
+        if changes_more || end > most.min(self.bytes.len()) {
+            return false;
+        }
+        item.encode(&mut self.bytes[self.len..]);
+        self.len = end;
+        self.set_count(count + 1);
+        true
+    }
+
     /// Puts `item`, which has the same name, in the place of the one at `index`.
     ///
     /// # Panics

@@ -17,6 +17,9 @@ use crate::collection::node::Base;
 use crate::collection::run::{Fraction, Item, Run};
 use crate::collection::view::lower;
 
+/// Items that are passed before one is searched.
+const PASSED: usize = 8;
+
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamRef<'e> {
@@ -220,9 +223,33 @@ impl<'e> StreamRef<'e> {
         Some((self.entry_at(self.first_rank())?, self.entry_at(last)?))
     }
 
+    /// Looks for the item of a name among the first few. Items without an ID are the first, and most streams
+    /// have few of them: to pass those is faster than a search. `None` if it may be one of the later items.
+    #[inline]
+    fn meet(self, name: Cell<'_>) -> Option<Option<(u64, Item<'e>)>> {
+        let Cell::Bytes(name @ &[..=CONSUMER_NAME, ..]) = name else {
+            return None;
+        };
+        let run = match self.items {
+            ItemsRef::Run(run) => run,
+            ItemsRef::Tree(tree) => tree.first_run(),
+        };
+        for (rank, item) in (0..).zip(run.iter().take(PASSED)) {
+            match item.name {
+                Cell::Bytes(other) if other < name => {}
+                Cell::Bytes(other) if other == name => return Some(Some((rank, item))),
+                _ => return Some(None),
+            }
+        }
+        None
+    }
+
     /// The item with this item's name, and its place.
     #[inline]
     pub fn find(self, item: &Item<'_>) -> Option<Item<'e>> {
+        if let Some(met) = self.meet(item.name) {
+            return met.map(|(_, found)| found);
+        }
         match self.items {
             ItemsRef::Run(run) => {
                 let (index, is_there) = place_in_stream(run, item);
@@ -246,6 +273,9 @@ impl<'e> StreamRef<'e> {
 
     /// How many items are before the one with this item's name; `None` if there is none.
     pub fn rank_of_item(self, item: &Item<'_>) -> Option<u64> {
+        if let Some(met) = self.meet(item.name) {
+            return met.map(|(rank, _)| rank);
+        }
         match self.items {
             ItemsRef::Run(run) => {
                 let (index, is_there) = place_in_stream(run, item);

@@ -70,6 +70,9 @@ impl<K: LeafKind> Tree<K> {
         is_replaced: bool,
         item: &Item<'_>,
     ) -> bool {
+        if !self.is_shared_at_all() && self.put_in_place(path, index, is_replaced, item) {
+            return true;
+        }
         let run = path.leaf().run();
         let deadline = self.deadline_of(run);
         let count = run.count() + usize::from(!is_replaced);
@@ -112,6 +115,32 @@ impl<K: LeafKind> Tree<K> {
             self.slim(path);
         }
         !is_shorter
+    }
+
+    /// The same where no byte of the leaf changes but those of the item, as is usual: whether it is done. The
+    /// leaf is not shared.
+    #[inline]
+    fn put_in_place(
+        &mut self,
+        path: &Path,
+        index: usize,
+        is_replaced: bool,
+        item: &Item<'_>,
+    ) -> bool {
+        let (leaf, most, mut is_done) = (path.leaf(), self.leaf_max(), false);
+        leaf.edit(|run| {
+            is_done = match is_replaced {
+                true => run.overwrite(index, item),
+                false => index == run.run().count() && run.append_alone(item, most),
+            };
+        });
+        if is_done {
+            leaf.set_changed();
+            if !is_replaced {
+                self.count_up(path, 1);
+            }
+        }
+        is_done
     }
 
     /// Puts an item in the place of the one at an index of a path's leaf, which has the same name, and gives

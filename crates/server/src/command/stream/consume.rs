@@ -266,7 +266,7 @@ fn serve(
     match (from, reader, group) {
         (From::After(id), ..) if has_behind(stream, id) => {
             begin_stream(writer, key.bytes);
-            write_behind(stream, id, most, writer, |_| ());
+            write_behind(stream, id, most, writer);
         }
         (From::New, Some(reader), Some(group)) if has_behind(stream, group.last) => {
             // Those that waited for it come first.

@@ -1,6 +1,8 @@
 //! Entries of streams for XREAD and XREADGROUP: which of them are there, the leaves that have them, and how
 //! they are given.
 
+use std::ops::Range;
+
 use keyspace::StreamRef;
 use keyspace::collection::Base;
 use keyspace::collection::stream::{
@@ -50,7 +52,7 @@ pub(super) fn has_behind(stream: StreamRef<'_>, id: Id) -> bool {
 }
 
 /// The ranks of at most so many entries after an ID. The leaf of the ID is in memory.
-fn ranks_behind(stream: StreamRef<'_>, id: Id, most: u64) -> std::ops::Range<u64> {
+fn ranks_behind(stream: StreamRef<'_>, id: Id, most: u64) -> Range<u64> {
     let from = stream
         .rank_behind(Section::ENTRIES, id)
         .max(stream.first_rank());
@@ -139,18 +141,18 @@ pub(super) fn begin_streams(writer: &mut Writer<'_>, streams: usize) {
 }
 
 /// Answers with at most so many entries after an ID.
-pub(super) fn write_behind(
+pub(super) fn write_behind(stream: StreamRef<'_>, after: Id, most: u64, writer: &mut Writer<'_>) {
+    write_ranks(stream, ranks_behind(stream, after, most), writer, |_| ());
+}
+
+/// Answers with the entries of some ranks.
+fn write_ranks(
     stream: StreamRef<'_>,
-    after: Id,
-    most: u64,
+    ranks: Range<u64>,
     writer: &mut Writer<'_>,
     mut visit: impl FnMut(Id),
 ) {
-    let (ranks, base, shapes) = (
-        ranks_behind(stream, after, most),
-        stream.base(),
-        stream.shapes(),
-    );
+    let (base, shapes) = (stream.base(), stream.shapes());
     writer.array((ranks.end - ranks.start) as usize);
     let mut rank = ranks.start;
     while rank < ranks.end {
@@ -178,9 +180,14 @@ pub(super) fn deliver(
     most: u64,
     writer: &mut Writer<'_>,
 ) -> Result<(), Failure> {
-    let (stream, mut ids) = (found.stream(), Vec::new());
+    let stream = found.stream();
     let progress = GroupProgress::of(stream);
-    write_behind(stream, group.last, most, writer, |id| {
+    let ranks = match progress.rank_of_next(stream, &group) {
+        Some(from) => from..stream.items().len().min(from.saturating_add(most)),
+        None => ranks_behind(stream, group.last, most),
+    };
+    let mut ids = Vec::with_capacity((ranks.end - ranks.start) as usize);
+    write_ranks(stream, ranks, writer, |id| {
         ids.push(id);
         progress.advance(&mut group, id);
     });

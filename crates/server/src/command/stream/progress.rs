@@ -56,6 +56,19 @@ impl GroupProgress {
         }
     }
 
+    /// How many items are before the first entry that a group has not got, if its count of entries says so
+    /// and no leaf has to be read for that.
+    pub(super) fn rank_of_next(&self, stream: StreamRef<'_>, group: &Group) -> Option<u64> {
+        if stream.items().has_cold_leaves() {
+            return None;
+        }
+        let removed = self.head.added.checked_sub(self.head.len)?;
+        let behind = group.read?.checked_sub(removed)?;
+        let next = stream.first_rank_of(self.head.len) + behind;
+        let before = (behind > 0).then(|| stream.entry_at(next - 1)).flatten();
+        (before?.id == group.last).then_some(next)
+    }
+
     /// Notes that a group gets the entry of an ID, which is after the last one that it got.
     pub(super) fn advance(&self, group: &mut Group, id: Id) {
         group.read = match group.read {

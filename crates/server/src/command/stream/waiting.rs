@@ -166,7 +166,7 @@ fn give(
             begin_streams(writer, 1);
             begin_stream(writer, key.bytes);
             let after = after(asked, key).unwrap_or(Id::MAX);
-            write_behind(found.stream(), after, *most, writer, |_| ());
+            write_behind(found.stream(), after, *most, writer);
         }
         Asks::Group(asks) => {
             let group = found
