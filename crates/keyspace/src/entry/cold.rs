@@ -68,7 +68,10 @@ impl Entry {
     /// of which not all leaves were looked at in vain.
     pub(crate) fn may_leave(self, least: usize) -> bool {
         match self.is_tree() {
-            true => self.tree().may_have_leaving() && self.value_len() >= least,
+            true => {
+                let tree = self.tree();
+                tree.may_have_leaving() && tree.logged().place().is_some() && tree.bytes() >= least
+            }
             false => self.may_be_cold(least),
         }
     }

@@ -27,8 +27,8 @@ pub(super) struct LeavesLeft {
     pub(super) gone: usize,
     /// Whether leaves are written first.
     pub(super) waits: bool,
-    /// Whether further looks may find some: not where none may leave, else nobody would find out that memory
-    /// is full.
+    /// Whether further looks may find such leaves. It is false where no leaf may leave: then writes are
+    /// refused.
     pub(super) has_more: bool,
 }
 

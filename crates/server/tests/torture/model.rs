@@ -407,7 +407,7 @@ impl Model {
         self.note_changes(&name, &touched[first..]);
         for (key, before) in self.watched.iter().zip(&before) {
             if !is_same_to_watch(self.keys.get(key), before.as_ref()) {
-                // The reply of EXEC tells whether the queue was left as it was before.
+                // If it is open which requests were queued before this change, the reply of EXEC tells.
                 let is_open = self.queue.as_ref().is_some_and(Queue::is_open);
                 self.is_dirty = (!is_open).then_some(true);
             } else if self.is_dirty == Some(false)

@@ -311,7 +311,7 @@ impl Consumer {
         // Producers fill only below `head + capacity`, so what is complete lies within a capacity of the
         // head. What they have yet to fill is at or above `complete` (the watermarks were read with
         // Acquire after their Release).
-        // SAFETY: so they lie inside the doubled mapping, and nobody writes it until it is released, for
+        // SAFETY: so it lies inside the doubled mapping, and nobody writes it until it is released, for
         // which `release` needs `self` exclusively.
         unsafe { self.ring.memory.slice(index, len) }
     }

@@ -35,7 +35,8 @@ impl<W: Word> Readers<W> {
         }
     }
 
-    /// Runs `read`, unless something at `at` or above was released. Nothing is released meanwhile.
+    /// Runs `read`, unless the byte at `at` is released, or about to be. Neither that byte nor a later one is
+    /// released before `read` ends.
     pub fn read<R>(&self, at: u64, read: impl FnOnce() -> R) -> Option<R> {
         self.inside.fetch_add(1, Ordering::AcqRel);
         let _leave = Leave(&self.inside);
