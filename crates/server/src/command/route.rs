@@ -16,6 +16,8 @@ use crate::command::run::Request;
 use crate::command::{Command, Context, Control, Routing, flag};
 use crate::config::{Setting, Settings};
 use crate::request::{Args, Failure};
+use crate::script::{Script, flags_of};
+use crate::server::Server;
 
 /// Where a request belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +83,61 @@ impl Cluster {
         }
     }
 
+    /// Why a script may not call this here: in words of redis-server. Notes the slot of its first key in
+    /// `home`.
+    #[inline]
+    pub(crate) fn refusal_of_call(
+        &self,
+        context: &Context<'_>,
+        command: &Command,
+        args: &Args<'_>,
+        home: &mut Home,
+    ) -> Option<Failure> {
+        match command.routing {
+            Routing::Keyless => None,
+            Routing::OneKey => {
+                let slot = slot(args.get(command.first_key as usize));
+                let is_at_home = home.slot == Some(slot);
+                if is_set(&self.served, slot) && (is_at_home || home.may_leave) {
+                    return None;
+                }
+                self.routed_call(context, command, args, home)
+            }
+            Routing::ManyKeys => self.routed_call(context, command, args, home),
+        }
+    }
+
+    fn routed_call(
+        &self,
+        context: &Context<'_>,
+        command: &Command,
+        args: &Args<'_>,
+        home: &mut Home,
+    ) -> Option<Failure> {
+        let view = self.view();
+        let mut router = Router {
+            home: home.slot,
+            ..Router::new(&view, context.server)
+        };
+        router.add(command, args);
+        match router.route() {
+            Route::Here => {}
+            Route::Down => return Some(CALL_WHILE_DOWN),
+            Route::ReadsAlone => return Some(WRITE_WHILE_DOWN),
+            Route::Moved(..) | Route::CrossSlot | Route::Unserved => return Some(NOT_LOCAL),
+        }
+        match (home.slot, router.slot) {
+            (Some(home_slot), Some(slot)) if home_slot != slot && !home.may_leave => {
+                Some(OTHER_SLOT)
+            }
+            (None, Some(_)) => {
+                home.slot = router.slot;
+                None
+            }
+            _ => None,
+        }
+    }
+
     /// Reply to a request that may not run here. For EXEC all requests of its transaction count.
     pub(crate) fn refusal(
         &self,
@@ -90,7 +147,7 @@ impl Cluster {
     ) -> Option<Failure> {
         let view = self.view();
         let settings = &context.server.settings;
-        let mut router = Router::new(&view);
+        let mut router = Router::new(&view, context.server);
         let transaction = context.session.transaction.as_ref();
         match transaction.filter(|_| command.control == Control::Exec) {
             Some(transaction) => {
@@ -101,14 +158,51 @@ impl Cluster {
             }
             None => router.add(command, args),
         }
-        let route = router.route(settings);
+        let route = router.route();
         (route != Route::Here).then(|| failure(route, &view, settings))
     }
 }
 
+/// The slot of a script.
+pub(crate) struct Home {
+    /// The slot of its keys, or of the first one that it uses. The script was admitted with its keys: they
+    /// are served until it ends, also when the map changes meanwhile.
+    slot: Option<u16>,
+    /// It may use keys of other slots that are served here.
+    may_leave: bool,
+}
+
+impl Home {
+    /// `key`: the first key of the script, if it names one.
+    pub(crate) fn of(key: Option<&[u8]>, may_leave: bool) -> Home {
+        Home {
+            slot: key.map(slot),
+            may_leave,
+        }
+    }
+}
+
+const READS_ALONE: Failure =
+    Failure::of("CLUSTERDOWN The cluster is down and only accepts read commands");
+
+const NOT_LOCAL: Failure =
+    Failure::of("ERR Script attempted to access a non local key in a cluster node");
+const OTHER_SLOT: Failure =
+    Failure::of("ERR Script attempted to access keys that do not hash to the same slot");
+const CALL_WHILE_DOWN: Failure =
+    Failure::of("ERR Script attempted to execute a command while the cluster is down");
+const WRITE_WHILE_DOWN: Failure = Failure::of(
+    "ERR Script attempted to execute a write command while the cluster is down and readonly",
+);
+
 /// Finds out where keys belong, one after the other.
 struct Router<'v> {
     view: &'v View,
+    server: &'v Server,
+    /// The view lacks a slot, and all are required.
+    is_down: bool,
+    /// A slot that is served here for this request.
+    home: Option<u16>,
     slot: Option<u16>,
     /// Result that later keys do not change.
     refused: Option<Route>,
@@ -116,12 +210,23 @@ struct Router<'v> {
 }
 
 impl Router<'_> {
-    fn new(view: &View) -> Router<'_> {
+    fn new<'v>(view: &'v View, server: &'v Server) -> Router<'v> {
         Router {
             view,
+            server,
+            is_down: view.is_down(&server.settings),
+            home: None,
             slot: None,
             refused: None,
             used: Use::default(),
+        }
+    }
+
+    /// The node that serves a slot.
+    fn owner(&self, slot: u16) -> Option<usize> {
+        match self.home == Some(slot) {
+            true => Some(self.view.me),
+            false => self.view.map.owner(slot),
         }
     }
 
@@ -130,7 +235,8 @@ impl Router<'_> {
         if command.spec.keys.is_empty() || self.refused.is_some() {
             return;
         }
-        self.used.writes |= command.spec.has(flag::WRITE);
+        self.used.writes |= command.spec.has(flag::WRITE)
+            || self.is_down && declares_writes(self.server, command, args);
         self.used.of_channels |= command.spec.has(flag::PUBSUB);
         if command.has_plain_keys() {
             command
@@ -148,7 +254,7 @@ impl Router<'_> {
     fn key(&mut self, key: &[u8]) {
         let slot = slot(key);
         let refused = match self.slot {
-            None if self.view.map.owner(slot).is_none() => Some(Route::Unserved),
+            None if self.owner(slot).is_none() => Some(Route::Unserved),
             Some(first) if first != slot => Some(Route::CrossSlot),
             _ => None,
         };
@@ -156,14 +262,15 @@ impl Router<'_> {
         self.refused = self.refused.or(refused);
     }
 
-    fn route(&self, settings: &Settings) -> Route {
+    fn route(&self) -> Route {
+        let settings = &self.server.settings;
         if let Some(refused) = self.refused {
             return refused;
         }
         let Some(slot) = self.slot else {
             return Route::Here;
         };
-        if self.view.is_down(settings) {
+        if self.is_down {
             let reads = settings.flag(Setting::ClusterAllowReadsWhenDown);
             let channels = settings.flag(Setting::ClusterAllowPubsubshardWhenDown);
             match self.used {
@@ -178,12 +285,28 @@ impl Router<'_> {
                 _ => {}
             }
         }
-        match self.view.map.owner(slot) {
+        match self.owner(slot) {
             Some(owner) if owner == self.view.me => Route::Here,
             Some(owner) => Route::Moved(slot, owner),
             None => Route::Unserved,
         }
     }
+}
+
+/// Whether a request runs a script that says of itself that it writes.
+#[cold]
+fn declares_writes(server: &Server, command: &Command, args: &Args<'_>) -> bool {
+    let Some(word) = args.optional(1) else {
+        return false;
+    };
+    let flags = match command.spec.name {
+        "eval" | "eval_ro" => flags_of(word).ok(),
+        "evalsha" | "evalsha_ro" => Script::parse_sha(word)
+            .and_then(|sha| server.scripts.get(&sha))
+            .map(|script| script.flags),
+        _ => None,
+    };
+    flags.is_some_and(|flags| flags.is_declared && !flags.no_writes)
 }
 
 /// Reply in the words of redis-server.
@@ -198,8 +321,6 @@ fn failure(route: Route, view: &View, settings: &Settings) -> Failure {
         Route::CrossSlot => Failure::of("CROSSSLOT Keys in request don't hash to the same slot"),
         Route::Unserved | Route::Here => Failure::of("CLUSTERDOWN Hash slot not served"),
         Route::Down => Failure::of("CLUSTERDOWN The cluster is down"),
-        Route::ReadsAlone => {
-            Failure::of("CLUSTERDOWN The cluster is down and only accepts read commands")
-        }
+        Route::ReadsAlone => READS_ALONE,
     }
 }

@@ -4,6 +4,7 @@
 mod nodes;
 mod redis;
 mod refused;
+mod scripts;
 
 use crate::support;
 

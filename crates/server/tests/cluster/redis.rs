@@ -12,13 +12,13 @@ use std::net::SocketAddr;
 use support::{Client, Proto, Server, Target, Value, eventually, free_port};
 
 /// The two servers.
-struct Pair {
-    redis: Server,
-    ferrite: Server,
+pub(super) struct Pair {
+    pub(super) redis: Server,
+    pub(super) ferrite: Server,
 }
 
 impl Pair {
-    fn start(slots: [&str; 3]) -> Pair {
+    pub(super) fn start(slots: [&str; 3]) -> Pair {
         let addresses = addresses();
         let redis = start_redis(&addresses, &slots);
         let (dir, own) = (fresh_dir(), elsewhere(addresses[0]));
@@ -30,7 +30,7 @@ impl Pair {
     }
 
     /// Sends the same requests to both and compares the replies.
-    fn compare<R: AsRef<str>>(&self, proto: Proto, requests: &[R]) {
+    pub(super) fn compare<R: AsRef<str>>(&self, proto: Proto, requests: &[R]) {
         let (mut redis, mut ferrite) = (
             self.redis.client_with(proto),
             self.ferrite.client_with(proto),
@@ -74,7 +74,7 @@ fn start_redis(addresses: &[SocketAddr; 3], slots: &[&str; 3]) -> Server {
 
 /// For two seconds after its start a node of redis-server serves nothing; and it looks ten times a second
 /// what has changed.
-fn wait_until_it_serves(redis: &Server) {
+pub(super) fn wait_until_it_serves(redis: &Server) {
     let mut client = redis.client();
     eventually("redis-server serving its slots", || {
         let info = client.ask("CLUSTER INFO").text();

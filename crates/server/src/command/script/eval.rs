@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lua::{Arguments, Call, Ended, KNOWN_KEYS};
 
 use super::host::{Cause, Rules, Run, RunPlace};
+use crate::command::route::Home;
 use crate::command::row::Control;
 use crate::command::{Args, Context, Engine, Failure, Handled, Next, failure, flag, table};
 use crate::limits::{FORESEEN_BYTES, SCRIPT_REPLY_MOST, SCRIPT_RUN_LEAST};
@@ -316,7 +317,9 @@ fn run_in(
     if !holds {
         server.running.begin();
     }
-    let mut host = Run::new(context, rules, hashes);
+    let first = (keys > 0).then(|| args.get(3));
+    let may_leave = !script.flags.is_declared || script.flags.cross_slot;
+    let mut host = Run::new(context, rules, Home::of(first, may_leave), hashes);
     let call = Call {
         name: &script.name,
         keys: Arguments::new(args.input, &args.spans[3..3 + keys]),

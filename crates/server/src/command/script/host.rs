@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use keyspace::LargeValue;
 use lua::{Arguments, Called, Captured, Host, Interrupt, KNOWN_KEYS, Large, Level};
 
+use crate::command::route::Home;
 use crate::command::row::{Control, Reach};
 use crate::command::run::{ScriptLine, Timer, run_inside};
 use crate::command::{Args, Command, Context, Failure, flag, table};
@@ -20,8 +21,6 @@ const WRONG_ARITY: Failure =
 const NOT_FROM_SCRIPT: Failure = Failure::of("ERR This Redis command is not allowed from script");
 const READ_ONLY: Failure =
     Failure::of("ERR Write commands are not allowed from read-only scripts.");
-const NOT_LOCAL: Failure =
-    Failure::of("ERR Script attempted to access a non local key in a cluster node");
 const NOT_NAMED: Failure =
     Failure::of("ERR Script attempted to access a key that is not among its KEYS");
 const IN_FILE: Failure =
@@ -92,6 +91,7 @@ pub(super) struct Finished {
 pub(super) struct Run<'r, 'c> {
     context: &'r mut Context<'c>,
     rules: Rules,
+    home: Home,
     /// Hashes of the first keys.
     hashes: [u64; KNOWN_KEYS],
     timer: Timer,
@@ -116,10 +116,12 @@ impl<'r, 'c> Run<'r, 'c> {
     pub(super) fn new(
         context: &'r mut Context<'c>,
         rules: Rules,
+        home: Home,
         hashes: [u64; KNOWN_KEYS],
     ) -> Run<'r, 'c> {
         Run {
             rules,
+            home,
             hashes,
             timer: Timer::new(context.server, context.store.stats),
             has_written: false,
@@ -171,7 +173,7 @@ impl<'r, 'c> Run<'r, 'c> {
     }
 
     /// Finds the command of a call, if it may run.
-    fn admit(&self, args: &Args<'_>) -> Result<&'static Command, Failure> {
+    fn admit(&mut self, args: &Args<'_>) -> Result<&'static Command, Failure> {
         let command = table().find_with(args.get(0), args.optional(1));
         let command = command.ok_or(UNKNOWN)?;
         if !command.takes(args.len()) {
@@ -201,10 +203,10 @@ impl<'r, 'c> Run<'r, 'c> {
             return Err(failure::OUT_OF_MEMORY);
         }
         if let Some(cluster) = &server.cluster
-            && !cluster.serves(command, args)
-            && cluster.refusal(self.context, command, args).is_some()
+            && let Some(failure) =
+                cluster.refusal_of_call(self.context, command, args, &mut self.home)
         {
-            return Err(NOT_LOCAL);
+            return Err(failure);
         }
         match self.context.may_reply(command) {
             true => Ok(command),
