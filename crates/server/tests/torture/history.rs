@@ -4,6 +4,7 @@
 //! what they were after some beginning of the history: [`History::judge`] finds out which.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 use crate::support::Value;
 use crate::torture::lives::Rule;
@@ -53,6 +54,8 @@ pub(crate) struct Answer {
     was_dirty: Option<bool>,
     /// The IDs of entries that the server chose.
     told: VecDeque<Option<Id>>,
+    /// It was a reply, not only a look at the keys.
+    is_reply: bool,
     /// Requests in EXEC that were refused, by their place: they changed nothing, and others ran.
     refused: Vec<usize>,
 }
@@ -81,6 +84,7 @@ impl Step {
     }
 
     fn play(&self, model: &mut Model, end_ms: u64, touched: &mut Vec<Key>) -> Option<Expect> {
+        model.chosen.tells_duplicates = self.answer.as_ref().is_some_and(|answer| answer.is_reply);
         model.chosen.told = self.answer.as_ref().map(|answer| answer.told.clone());
         let request = match &self.deed {
             Deed::Request(request) => request,
@@ -221,6 +225,7 @@ impl History {
                 _ => true,
             }),
             told,
+            is_reply: true,
             refused,
         });
         self.answered += 1;
@@ -267,8 +272,26 @@ impl History {
             .map_or(0, |index| index + 1)
     }
 
-    /// These keys are there: what follows begins with them, on a new connection.
-    pub(crate) fn rebase(&mut self, keys: Keys) {
+    /// These keys are there, after so many steps: what follows begins with them, on a new connection.
+    pub(crate) fn rebase(&mut self, mut keys: Keys, asked: Span, kept: Kept) {
+        let mut streams = keys.values_mut().filter_map(|entry| match &mut entry.data {
+            Data::Stream(stream) => Some(stream),
+            _ => None,
+        });
+        // Servers tell how many idempotent IDs there are, and none of them.
+        if streams.any(|stream| stream.idempotence_facts().is_some()) {
+            let mut model = self.base.clone();
+            for step in &self.steps[..kept.most] {
+                step.play(&mut model, asked.least, &mut Vec::new());
+            }
+            for (key, entry) in &mut keys {
+                let known = model.keys.get(key).map(|entry| &entry.data);
+                if let (Data::Stream(stream), Some(Data::Stream(known))) = (&mut entry.data, known)
+                {
+                    Arc::make_mut(stream).learn_idempotence(known);
+                }
+            }
+        }
         *self = History::new(keys);
     }
 
@@ -319,6 +342,7 @@ impl History {
             let told = chosen.map(|number| bound.get(&Id::unknown(number, from_ms)).copied());
             step.answer = Some(Answer {
                 told: told.collect(),
+                is_reply: false,
                 stamp,
                 at_ms,
                 is_durable,

@@ -82,15 +82,15 @@ impl Runner {
         })?;
         let histories: Vec<&History> = self.lanes.iter().map(|lane| &lane.history).collect();
         let counts = verdict::judge(&histories, &found.keys, found.asked, rule);
-        let counts = counts.map_err(|wrong| Find::new("verdict", wrong))?;
+        let (counts, kept) = counts.map_err(|wrong| Find::new("verdict", wrong))?;
         self.totals.lost += counts.lost;
         let age = counts
             .first_lost_ms
             .map(|first| self.killed_ms.saturating_sub(first));
         self.totals.oldest_lost_ms = self.totals.oldest_lost_ms.max(age.unwrap_or_default());
         self.totals.kept_unanswered += counts.kept_unanswered;
-        for (lane, keys) in self.lanes.iter_mut().zip(found.keys) {
-            lane.history.rebase(keys);
+        for ((lane, keys), kept) in self.lanes.iter_mut().zip(found.keys).zip(kept) {
+            lane.history.rebase(keys, found.asked, kept);
         }
         Ok(())
     }

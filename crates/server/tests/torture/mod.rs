@@ -247,6 +247,7 @@ fn the_model_says_what_a_server_answers() {
     let server = Server::start(Target::Trees { threads: 1 }, &[]);
     let mut client = server.client();
     let mut plan = Plan::new(3, true);
+    plan.is_idempotent = true;
     let mut model = model::Model::new(values::Keys::new());
     for _ in 0..6_000 {
         let request = model.with_cursor(&plan.request(0));
@@ -258,6 +259,7 @@ fn the_model_says_what_a_server_answers() {
             most: wire::now_ms(),
         };
         model.chosen.told = Some(model.ids_of(&request, &reply));
+        model.chosen.tells_duplicates = true;
         let expect = model.apply(&request, at, &mut Vec::new());
         let name = model::command_name(&request);
         assert!(

@@ -84,6 +84,78 @@ pub(crate) struct Stream {
     /// Entries that were ever added.
     pub(crate) added: u64,
     pub(crate) groups: BTreeMap<Vec<u8>, Group>,
+    pub(crate) idempotence: Option<Idempotence>,
+    /// Facts of idempotent IDs that a server has told, in the order of [`Idempotence::facts`].
+    told: Option<[u64; 6]>,
+}
+
+/// Idempotent IDs of producers, and how many are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Idempotence {
+    pub(crate) seconds: u64,
+    pub(crate) most: u64,
+    pub(crate) added: u64,
+    pub(crate) duplicates: u64,
+    /// Those of each producer, the oldest first.
+    pub(crate) producers: BTreeMap<Vec<u8>, Vec<Idempotent>>,
+}
+
+/// An idempotent ID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Idempotent {
+    pub(crate) name: Vec<u8>,
+    /// The ID of the entry that was added with it; `None`: it was gone before it was seen.
+    pub(crate) entry: Option<Id>,
+}
+
+impl Default for Idempotence {
+    fn default() -> Idempotence {
+        Idempotence {
+            seconds: 100,
+            most: 100,
+            added: 0,
+            duplicates: 0,
+            producers: BTreeMap::new(),
+        }
+    }
+}
+
+impl Idempotence {
+    /// Names of the facts that XINFO STREAM tells.
+    pub(crate) const FACTS: [&str; 6] = [
+        "idmp-duration",
+        "idmp-maxsize",
+        "pids-tracked",
+        "iids-tracked",
+        "iids-added",
+        "iids-duplicates",
+    ];
+
+    pub(crate) fn facts(&self) -> [u64; 6] {
+        let tracked: usize = self.producers.values().map(Vec::len).sum();
+        [
+            self.seconds,
+            self.most,
+            self.producers.len() as u64,
+            tracked as u64,
+            self.added,
+            self.duplicates,
+        ]
+    }
+
+    pub(crate) fn find(&self, producer: &[u8], name: &[u8]) -> Option<&Idempotent> {
+        let mut its = self.producers.get(producer)?.iter();
+        its.find(|idempotent| idempotent.name == name)
+    }
+
+    /// Notes an idempotent ID; the oldest of its producer go if they are too many.
+    pub(crate) fn note(&mut self, producer: &[u8], idempotent: Idempotent) {
+        let its = self.producers.entry(producer.to_vec()).or_default();
+        let too_many = (its.len() as u64 + 1).saturating_sub(self.most);
+        its.drain(..too_many as usize);
+        its.push(idempotent);
+        self.added += 1;
+    }
 }
 
 /// A group of consumers.
@@ -165,11 +237,38 @@ impl Stream {
         Some(self.added.wrapping_sub(read) as i64)
     }
 
+    /// The facts of idempotent IDs that XINFO STREAM tells.
+    pub(crate) fn idempotence_facts(&self) -> Option<[u64; 6]> {
+        let own = self.idempotence.as_ref().map(Idempotence::facts);
+        own.or(self.told)
+    }
+
+    /// Takes over the idempotent IDs of a stream that may show this one.
+    pub(crate) fn learn_idempotence(&mut self, known: &Stream) {
+        let bound = known.bind(self).unwrap_or_default();
+        self.told = None;
+        self.idempotence.clone_from(&known.idempotence);
+        let producers = self.idempotence.iter_mut();
+        let all = producers.flat_map(|its| its.producers.values_mut().flatten());
+        for idempotent in all {
+            idempotent.entry = match idempotent.entry {
+                Some(id) if id.is_unknown() => bound.get(&id).copied(),
+                entry => entry,
+            };
+        }
+    }
+
+    /// Whether a server that has this may show that. IDs that stand for others are any.
+    pub(crate) fn may_show(&self, found: &Stream) -> bool {
+        self == found || self.bind(found).is_some()
+    }
+
     /// The IDs of another stream that those of this one stand for, if it can be this one.
     pub(crate) fn bind(&self, found: &Stream) -> Option<BTreeMap<Id, Id>> {
         let mut pairs = vec![(self.last, found.last), (self.deleted, found.deleted)];
         let mut is_same = self.added == found.added
             && self.entries.values().eq(found.entries.values())
+            && self.idempotence_facts() == found.idempotence_facts()
             && self.groups.keys().eq(found.groups.keys());
         pairs.extend(zip_keys(&self.entries, &found.entries)?);
         for (own, its) in self.groups.values().zip(found.groups.values()) {
@@ -201,12 +300,13 @@ impl Stream {
             )
         });
         format!(
-            "stream of {} entries from {} on, last {}, deleted {}, {} added{}",
+            "stream of {} entries from {} on, last {}, deleted {}, {} added, idempotent IDs {:?}{}",
             self.entries.len(),
             self.first().text(),
             self.last.text(),
             self.deleted.text(),
             self.added,
+            self.idempotence_facts(),
             groups.collect::<String>()
         )
     }
@@ -382,6 +482,13 @@ pub(crate) fn decode(reply: &Value) -> Result<Stream, String> {
     same("length", len, Some(stream.entries.len() as i64))?;
     let first = id(&facts, "recorded-first-entry-id")?;
     same("first entry", first, stream.first())?;
+    if fact(&facts, Idempotence::FACTS[0]).is_ok() {
+        let mut told = [0; 6];
+        for (told, name) in told.iter_mut().zip(Idempotence::FACTS) {
+            *told = number(&facts, name)?.ok_or("a null")? as u64;
+        }
+        stream.told = Some(told);
+    }
     for reply in items(&facts, "groups")? {
         add_group(&mut stream, reply)?;
     }

@@ -169,11 +169,20 @@ impl Data {
     /// Whether a server that has this may show that. IDs that stand for others are any.
     fn may_show(&self, found: &Data) -> bool {
         match (self, found) {
-            (Data::Stream(stream), Data::Stream(found)) => {
-                stream == found || stream.bind(found).is_some()
-            }
+            (Data::Stream(stream), Data::Stream(found)) => stream.may_show(found),
             _ => self == found,
         }
+    }
+
+    /// The part of it that its payload has.
+    pub(crate) fn in_payload(&self) -> Data {
+        let mut data = self.clone();
+        if let Data::Stream(stream) = &mut data
+            && stream.idempotence.is_some()
+        {
+            Arc::make_mut(stream).idempotence = None;
+        }
+        data
     }
 
     /// What TYPE answers.

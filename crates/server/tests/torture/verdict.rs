@@ -22,7 +22,7 @@ pub(crate) struct Counts {
     pub(crate) kept_unanswered: u64,
 }
 
-/// Judges all histories by what was found.
+/// Judges all histories by what was found. Returns how many steps of each are there, too.
 ///
 /// # Errors
 /// It cannot be.
@@ -31,7 +31,7 @@ pub(crate) fn judge(
     found: &[Keys],
     asked: Span,
     rule: Rule,
-) -> Result<Counts, String> {
+) -> Result<(Counts, Vec<Kept>), String> {
     let mut all = Vec::new();
     for (number, (history, found)) in histories.iter().zip(found).enumerate() {
         let kept = history
@@ -57,13 +57,14 @@ pub(crate) fn judge(
             .map(|(history, kept)| count(history, kept) as u64)
             .sum()
     };
-    Ok(Counts {
+    let counts = Counts {
         first_lost_ms: first_lost
             .filter_map(|step| Some(step.answer.as_ref()?.at_ms))
             .min(),
         lost: sum(&|history, kept| history.answered.saturating_sub(kept.most)),
         kept_unanswered: sum(&|history, kept| kept.least.saturating_sub(history.answered)),
-    })
+    };
+    Ok((counts, all))
 }
 
 fn check_order(histories: &[&History], all: &[Kept]) -> Result<(), String> {

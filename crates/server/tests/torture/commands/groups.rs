@@ -9,7 +9,7 @@ use super::streams::{
 };
 use crate::support::Value;
 use crate::torture::model::{Call, Expect};
-use crate::torture::streams::{Group, Id, Pending, Stream};
+use crate::torture::streams::{Group, Id, Idempotence, Pending, Stream};
 
 pub(super) fn no_group() -> Expect {
     Expect::Error("NOGROUP")
@@ -283,7 +283,7 @@ fn facts(stream: &Stream) -> Expect {
     let end = |end: Option<(&Id, &crate::torture::streams::Texts)>| {
         end.map_or(Expect::Null, |(&id, texts)| Expect::Is(entry(id, texts)))
     };
-    Expect::Pairs(vec![
+    let mut facts = vec![
         fact("length", Expect::int(stream.entries.len() as u64)),
         fact("radix-tree-keys", Expect::Any),
         fact("radix-tree-nodes", Expect::Any),
@@ -291,10 +291,17 @@ fn facts(stream: &Stream) -> Expect {
         fact("max-deleted-entry-id", id(stream.deleted)),
         fact("entries-added", Expect::int(stream.added)),
         fact("recorded-first-entry-id", id(stream.first())),
+    ];
+    if let Some(idempotence) = &stream.idempotence {
+        let named = Idempotence::FACTS.iter().zip(idempotence.facts());
+        facts.extend(named.map(|(name, number)| fact(name, Expect::int(number))));
+    }
+    facts.extend([
         fact("groups", Expect::int(stream.groups.len() as u64)),
         fact("first-entry", end(stream.entries.first_key_value())),
         fact("last-entry", end(stream.entries.last_key_value())),
-    ])
+    ]);
+    Expect::Pairs(facts)
 }
 
 fn facts_of_groups(stream: &Stream) -> Expect {

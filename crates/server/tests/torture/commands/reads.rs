@@ -38,7 +38,9 @@ pub(super) fn exists(call: &mut Call<'_>) -> Expect {
 
 pub(super) fn dump(call: &mut Call<'_>) -> Expect {
     let entry = call.get(&call.args[0]);
-    entry.map_or(Expect::Null, |entry| Expect::Payload(entry.data.clone()))
+    entry.map_or(Expect::Null, |entry| {
+        Expect::Payload(entry.data.in_payload())
+    })
 }
 
 pub(super) fn type_(call: &mut Call<'_>) -> Expect {

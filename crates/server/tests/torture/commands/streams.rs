@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::support::Value;
 use crate::torture::model::{Call, Chosen, Expect, number};
 use crate::torture::script::Arg;
-use crate::torture::streams::{Group, Id, Stream, Texts};
+use crate::torture::streams::{Group, Id, Idempotent, Stream, Texts};
 use crate::torture::values::{Data, Span};
 
 /// Consumers that requests name.
@@ -96,6 +96,8 @@ pub(crate) fn words(random: &mut fastrand::Rng, now: u64, token: &str) -> Option
                 seed: random.u32(..),
             }]
         }
+        "pid" => word(format!("producer {}", random.u32(..3))),
+        "iid" => word(random.u32(..12).to_string()),
         "known" => vec![Arg::Known([0, random.usize(..8)][random.usize(..2)])],
         "entries" => word(match random.u8(..4) {
             0 => random.u32(..5).to_string(),
@@ -289,11 +291,47 @@ fn next_id(last: Id, asked: &[u8], at: Span, chosen: &mut Chosen) -> Option<Id> 
     }
 }
 
-/// `key [NOMKSTREAM] [MAXLEN | MINID ...] id field value ...`
+/// The idempotent ID that XADD is given.
+struct Given<'a> {
+    producer: &'a [u8],
+    name: Vec<u8>,
+}
+
+impl Given<'_> {
+    /// The reply, if an entry was added with it.
+    fn known(&self, stream: &mut Stream, chosen: &mut Chosen) -> Option<Expect> {
+        let idempotence = stream.idempotence.as_mut()?;
+        let entry = idempotence.find(self.producer, &self.name)?.entry;
+        idempotence.duplicates += 1;
+        let told = chosen.duplicate(entry);
+        let id = entry.or(told);
+        Some(id.map_or(Expect::Any, |id| Expect::Is(id.value())))
+    }
+}
+
+/// Arguments of `[IDMP producer ID | IDMPAUTO producer]`.
+fn idempotence_len(args: &[Vec<u8>]) -> usize {
+    match &args[0][..] {
+        b"IDMP" => 3,
+        b"IDMPAUTO" => 2,
+        _ => 0,
+    }
+}
+
+/// The idempotent ID that fields and values are: the same in any order of the fields.
+fn name_of_fields(texts: &[Vec<u8>]) -> Vec<u8> {
+    let mut pairs: Vec<&[Vec<u8>]> = texts.chunks(2).collect();
+    pairs.sort_unstable();
+    format!("{pairs:?}").into_bytes()
+}
+
+/// `key [NOMKSTREAM] [IDMP | IDMPAUTO ...] [MAXLEN | MINID ...] id field value ...`
 pub(super) fn xadd(call: &mut Call<'_>) -> Expect {
     let (args, mut at, mut trim) = (call.args, 1, None);
     let is_only_present = args[at] == b"NOMKSTREAM";
     at += usize::from(is_only_present);
+    let asked = &args[at..at + idempotence_len(&args[at..])];
+    at += asked.len();
     if matches!(&args[at][..], b"MAXLEN" | b"MINID") {
         let (keeps, references, len) = Keeps::parse(&args[at..]);
         (trim, at) = (Some((keeps, references)), at + len);
@@ -303,7 +341,21 @@ pub(super) fn xadd(call: &mut Call<'_>) -> Expect {
     }
     let mut chosen = std::mem::take(call.chosen);
     let span = call.at;
+    let given = asked.get(1).map(|producer| Given {
+        producer,
+        name: match asked.get(2) {
+            Some(name) => name.clone(),
+            None => name_of_fields(&args[at + 1..]),
+        },
+    });
     let added = change(call, &args[0], |stream| {
+        if let Some(expect) = given
+            .as_ref()
+            .and_then(|given| given.known(stream, &mut chosen))
+        {
+            return expect;
+        }
+        let is_known = chosen.is_next_known();
         let Some(id) = next_id(stream.last, &args[at], span, &mut chosen) else {
             return Expect::Error(
                 "ERR The ID specified in XADD is equal or smaller than the target",
@@ -311,6 +363,11 @@ pub(super) fn xadd(call: &mut Call<'_>) -> Expect {
         };
         stream.entries.insert(id, Arc::new(args[at + 1..].to_vec()));
         (stream.last, stream.added) = (id, stream.added + 1);
+        if let Some(Given { producer, name }) = &given {
+            let (name, entry) = (name.clone(), is_known.then_some(id));
+            let idempotence = stream.idempotence.get_or_insert_default();
+            idempotence.note(producer, Idempotent { name, entry });
+        }
         if let Some((keeps, references)) = &trim {
             keeps.trim(stream, *references);
         }
@@ -418,9 +475,29 @@ pub(super) fn xsetid(call: &mut Call<'_>) -> Expect {
     set.or(no_such_key())
 }
 
-/// Requests are refused: no model says yet when idempotent IDs are forgotten.
-pub(super) fn xcfgset(_: &mut Call<'_>) -> Expect {
-    Expect::Error("ERR IDMP-MAXSIZE must be between")
+/// `key [IDMP-DURATION seconds] [IDMP-MAXSIZE count]`: if a number changes, all idempotent IDs are forgotten.
+pub(super) fn xcfgset(call: &mut Call<'_>) -> Expect {
+    let args = call.args;
+    let number = |name: &[u8]| {
+        let at = args.iter().position(|word| word == name)?;
+        Some(count(&args[at + 1]) as u64)
+    };
+    let (seconds, most) = (number(b"IDMP-DURATION"), number(b"IDMP-MAXSIZE"));
+    if most.is_some_and(|most| !(1..=10_000).contains(&most)) {
+        return Expect::Error("ERR IDMP-MAXSIZE must be between");
+    }
+    let set = change(call, &args[0], |stream| {
+        let before = stream.idempotence.clone();
+        let mut after = before.clone().unwrap_or_default();
+        after.seconds = seconds.unwrap_or(after.seconds);
+        after.most = most.unwrap_or(after.most);
+        if before.as_ref() != Some(&after) {
+            after.producers.clear();
+            stream.idempotence = Some(after);
+        }
+        Expect::ok()
+    });
+    set.or(no_such_key())
 }
 
 pub(super) fn xlen(call: &mut Call<'_>) -> Expect {

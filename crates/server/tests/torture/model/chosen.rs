@@ -14,6 +14,8 @@ use crate::torture::values::{Data, Span};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chosen {
     pub(crate) told: Option<VecDeque<Option<Id>>>,
+    /// The reply tells also of entries that were there with an idempotent ID.
+    pub(crate) tells_duplicates: bool,
     /// How many stand for others, so far.
     pub(crate) unknown: u64,
 }
@@ -33,6 +35,21 @@ impl Chosen {
                 seq: last.seq + 1,
             }),
         }
+    }
+
+    /// The ID of an entry that was there with an idempotent ID, as the reply tells it; `entry`: as far as it
+    /// is known.
+    pub(crate) fn duplicate(&mut self, entry: Option<Id>) -> Option<Id> {
+        match &mut self.told {
+            Some(told) if self.tells_duplicates => told.pop_front().flatten(),
+            _ => entry,
+        }
+    }
+
+    /// Whether the next ID is that of the server.
+    pub(crate) fn is_next_known(&self) -> bool {
+        let told = self.told.as_ref();
+        told.is_none_or(|told| matches!(told.front(), Some(Some(_))))
     }
 }
 
