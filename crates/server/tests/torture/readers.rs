@@ -31,6 +31,8 @@ use crate::torture::wire::{Connection, Silence};
 const READERS: usize = 4;
 /// A number that a script gives to a reader, from which on it takes two entries at a time.
 const TAKES_TWO: usize = 4;
+/// Requests are answered so while the server loads.
+const LOADING: &[u8] = b"LOADING ";
 
 /// An entry that was sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,6 +80,8 @@ pub(crate) struct Readers {
     hands: BTreeMap<usize, usize>,
     /// FLUSHALL was sent.
     is_flushed: bool,
+    /// So many were sent before the server loaded all keys anew.
+    sent_before_load: usize,
 }
 
 type Outcome<T = ()> = Result<T, String>;
@@ -224,12 +228,15 @@ impl Readers {
 
     fn take_added(&mut self, reply: &Value) -> Outcome {
         let number = self.unanswered.pop_front().ok_or("a reply to nothing")?;
+        let may_load = number < self.sent_before_load;
         match (Id::of(reply), reply) {
             (Some(id), _) => {
                 self.sent[number].is_there = true;
                 self.learn(number, id)
             }
-            (None, Value::Error(text)) if text.starts_with(b"OOM") => {
+            (None, Value::Error(text))
+                if text.starts_with(b"OOM") || may_load && text.starts_with(LOADING) =>
+            {
                 self.sent[number].is_gone = true;
                 Ok(())
             }
@@ -246,6 +253,7 @@ impl Readers {
         let has_ended = match reply {
             Value::Null | Value::NullArray | Value::NullBulk => wait.unblocked == Some(false),
             Value::Error(text) if starts(text, "UNBLOCKED client") => wait.unblocked == Some(true),
+            Value::Error(text) if text.starts_with(LOADING) => wait.may_end,
             Value::Error(text) if starts(text, "UNBLOCKED") || starts(text, "NOGROUP") => {
                 wait.is_group && wait.may_end
             }
@@ -439,6 +447,7 @@ impl Readers {
             (self.readers[at].next, self.readers[at].next_of_group) = (0, 0);
         }
         self.sent.clear();
+        self.sent_before_load = 0;
         self.hands.clear();
         self.is_flushed = false;
         match self.ask("XGROUP CREATE q g $ MKSTREAM")? {
@@ -540,6 +549,7 @@ impl Readers {
 
     /// The server is about to load all keys anew.
     pub(crate) fn note_reload(&mut self) {
+        self.sent_before_load = self.sent.len();
         let waits = self
             .readers
             .iter_mut()
