@@ -62,13 +62,13 @@ impl Limit {
         dropped: 0,
     };
 
-    /// Makes room in the buffer for `bytes` more. Returns whether there is some.
+    /// Makes room in the buffer for `bytes` more. Returns whether there is some: if not, the caller counts
+    /// the bytes that it leaves out.
     #[cold]
     #[inline(never)]
     fn grow(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
         let (before, needed) = (out.capacity(), out.len() + bytes);
         if self.dropped > 0 || needed > self.room {
-            self.dropped += bytes;
             return false;
         }
         // Twice as many, as far as there is room.
@@ -76,6 +76,19 @@ impl Limit {
         out.reserve_exact(wanted - out.len());
         self.room -= (out.capacity() - before).min(self.room);
         true
+    }
+
+    /// Counts bytes that are left out.
+    #[cold]
+    #[inline(never)]
+    fn leave_out(&mut self, bytes: usize) {
+        self.dropped += bytes;
+    }
+
+    /// Counts a bulk string that is left out.
+    #[cold]
+    fn leave_out_bulk(&mut self, len: usize) {
+        self.leave_out(line_len(len) + len + 2);
     }
 }
 
@@ -125,6 +138,11 @@ fn put_header(out: &mut Vec<u8>, kind: u8, value: usize) {
 
 /// The longest line of a type byte and an integer: `:-9223372036854775808\r\n`.
 const LINE_LEN: usize = 1 + INTEGER_TEXT_LEN + 2;
+
+/// Bytes of such a line.
+fn line_len(value: usize) -> usize {
+    4 + value.checked_ilog10().unwrap_or(0) as usize
+}
 
 #[inline(never)]
 fn put_long_line(out: &mut Vec<u8>, kind: u8, negative: bool, magnitude: u64) {
@@ -193,20 +211,63 @@ impl<'a> Writer<'a> {
         put_untrusted_line(self.out, b"-", text.as_ref());
     }
 
+    /// Whether there is room for so many bytes, of a line or a few.
+    #[inline]
+    fn has_room(&mut self, bytes: usize) -> bool {
+        self.out.capacity() - self.out.len() >= bytes || self.limit.grow(self.out, bytes)
+    }
+
+    /// A line of a type byte and a number.
+    #[inline]
+    fn header(&mut self, kind: u8, value: usize) {
+        if self.out.capacity() - self.out.len() < LINE_LEN {
+            return self.header_in_more_room(kind, value);
+        }
+        put_header(self.out, kind, value);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn header_in_more_room(&mut self, kind: u8, value: usize) {
+        match self.limit.grow(self.out, LINE_LEN) {
+            true => put_header(self.out, kind, value),
+            false => self.limit.leave_out(line_len(value)),
+        }
+    }
+
+    /// A few bytes.
+    #[inline]
+    fn short(&mut self, bytes: &[u8]) {
+        match self.has_room(LINE_LEN) {
+            true => self.out.extend_from_slice(bytes),
+            false => self.limit.leave_out(bytes.len()),
+        }
+    }
+
     /// An integer.
     #[inline]
     pub fn integer(&mut self, value: i64) {
-        put_integer(self.out, value);
+        match usize::try_from(value) {
+            Ok(value) => self.header(b':', value),
+            Err(_) => self.negative(value),
+        }
+    }
+
+    #[inline(never)]
+    fn negative(&mut self, value: i64) {
+        match self.has_room(LINE_LEN) {
+            true => put_integer(self.out, value),
+            false => self.limit.leave_out(LINE_LEN),
+        }
     }
 
     /// A bulk string.
     #[inline]
     pub fn bulk(&mut self, bytes: &[u8]) {
-        let needed = LINE_LEN + bytes.len() + 2;
-        if self.out.capacity() - self.out.len() < needed && !self.limit.grow(self.out, needed) {
-            return;
+        match self.has_room(LINE_LEN + bytes.len() + 2) {
+            true => put_bulk(self.out, bytes),
+            false => self.limit.leave_out_bulk(bytes.len()),
         }
-        put_bulk(self.out, bytes);
     }
 
     /// A bulk string, whatever the limit.
@@ -243,8 +304,8 @@ impl<'a> Writer<'a> {
     #[inline]
     pub fn null(&mut self) {
         match self.protocol {
-            Protocol::Resp2 => self.out.extend_from_slice(b"$-1\r\n"),
-            Protocol::Resp3 => self.out.extend_from_slice(b"_\r\n"),
+            Protocol::Resp2 => self.short(b"$-1\r\n"),
+            Protocol::Resp3 => self.short(b"_\r\n"),
         }
     }
 
@@ -252,37 +313,37 @@ impl<'a> Writer<'a> {
     #[inline]
     pub fn null_array(&mut self) {
         match self.protocol {
-            Protocol::Resp2 => self.out.extend_from_slice(b"*-1\r\n"),
-            Protocol::Resp3 => self.out.extend_from_slice(b"_\r\n"),
+            Protocol::Resp2 => self.short(b"*-1\r\n"),
+            Protocol::Resp3 => self.short(b"_\r\n"),
         }
     }
 
     /// The header of an array of `len` replies.
     #[inline]
     pub fn array(&mut self, len: usize) {
-        put_header(self.out, b'*', len);
+        self.header(b'*', len);
     }
 
     /// An array of nothing.
     #[inline]
     pub fn empty_array(&mut self) {
-        self.out.extend_from_slice(b"*0\r\n");
+        self.short(b"*0\r\n");
     }
 
     /// The header of a map of `len` pairs: two replies each.
     #[inline]
     pub fn map(&mut self, len: usize) {
         if self.resp3() {
-            put_header(self.out, b'%', len);
+            self.header(b'%', len);
         } else {
-            put_header(self.out, b'*', len * 2);
+            self.header(b'*', len * 2);
         }
     }
 
     /// The header of a set of `len` replies.
     #[inline]
     pub fn set(&mut self, len: usize) {
-        put_header(self.out, if self.resp3() { b'~' } else { b'*' }, len);
+        self.header(if self.resp3() { b'~' } else { b'*' }, len);
     }
 
     /// The header of a push of `len` replies: a message that answers no request.
@@ -304,7 +365,7 @@ impl<'a> Writer<'a> {
     /// A truth value.
     #[inline]
     pub fn boolean(&mut self, value: bool) {
-        self.out.extend_from_slice(match (self.protocol, value) {
+        self.short(match (self.protocol, value) {
             (Protocol::Resp2, true) => b":1\r\n",
             (Protocol::Resp2, false) => b":0\r\n",
             (Protocol::Resp3, true) => b"#t\r\n",
@@ -317,7 +378,10 @@ impl<'a> Writer<'a> {
         let mut buf = [0; DOUBLE_TEXT_LEN];
         let text = format_f64(value, &mut buf);
         if self.resp3() {
-            put_line(self.out, b",", text);
+            match self.has_room(text.len() + 3) {
+                true => put_line(self.out, b",", text),
+                false => self.limit.leave_out(text.len() + 3),
+            }
         } else {
             self.bulk(text);
         }
@@ -326,7 +390,10 @@ impl<'a> Writer<'a> {
     /// A double that is a text already.
     pub fn double_text(&mut self, text: &[u8]) {
         if self.resp3() {
-            put_line(self.out, b",", text);
+            match self.has_room(text.len() + 3) {
+                true => put_line(self.out, b",", text),
+                false => self.limit.leave_out(text.len() + 3),
+            }
         } else {
             self.bulk(text);
         }
@@ -430,8 +497,9 @@ impl<'o> Bulks<'o> {
     #[inline(never)]
     fn put_long(&mut self, bytes: &[u8]) {
         self.flush();
-        if self.has_room(LINE_LEN + bytes.len() + 2) {
-            put_bulk(self.out, bytes);
+        match self.has_room(LINE_LEN + bytes.len() + 2) {
+            true => put_bulk(self.out, bytes),
+            false => self.limit.leave_out_bulk(bytes.len()),
         }
     }
 
@@ -442,8 +510,9 @@ impl<'o> Bulks<'o> {
 
     #[inline(never)]
     fn flush(&mut self) {
-        if self.has_room(self.used) {
-            self.out.extend_from_slice(&self.block[..self.used]);
+        match self.has_room(self.used) {
+            true => self.out.extend_from_slice(&self.block[..self.used]),
+            false => self.limit.leave_out(self.used),
         }
         self.used = 0;
     }

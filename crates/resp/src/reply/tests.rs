@@ -228,3 +228,37 @@ fn a_buffer_grows_as_far_as_there_is_room() {
         }
     }
 }
+
+/// Lines of numbers and of nothing, too, and of them alone.
+#[test]
+fn short_replies_take_no_more_room_than_there_is() {
+    type Write = fn(&mut Writer<'_>);
+    let writes: [Write; 9] = [
+        |writer| writer.integer(7),
+        |writer| writer.integer(-1_234_567),
+        |writer| writer.array(2),
+        |writer| writer.map(150),
+        |writer| writer.set(3),
+        |writer| writer.null(),
+        |writer| writer.empty_array(),
+        |writer| writer.boolean(true),
+        |writer| writer.score(0.1),
+    ];
+    for protocol in [Protocol::Resp2, Protocol::Resp3] {
+        for write in writes {
+            let mut one = Vec::new();
+            write(&mut Writer::new(&mut one, protocol));
+            for room in [0, 100, 4_000, usize::MAX] {
+                let mut out = Vec::new();
+                let mut writer = Writer::new(&mut out, protocol);
+                writer.limit.room = room;
+                (0..2_000).for_each(|_| write(&mut writer));
+                let (dropped, all) = (writer.limit.dropped, 2_000 * one.len());
+                assert!(out.capacity() <= room);
+                assert!(out.len() + dropped >= all, "nothing is forgotten");
+                assert_eq!(dropped == 0, room == usize::MAX);
+                assert_eq!(out, one.repeat(2_000)[..out.len()]);
+            }
+        }
+    }
+}

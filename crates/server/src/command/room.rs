@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use keyspace::Key;
+use keyspace::collection::any::Collection;
 
 use super::{Args, Command, Context, Handled, Handler, Next, Spec, flag};
 use crate::limits::{
@@ -236,16 +237,19 @@ impl Context<'_> {
             let mut shard = self.store.lock(key);
             let entry = shard.find(key)?;
             let tree = entry.tree().filter(|tree| tree.kind() == taking.kind());
-            let tree = tree.filter(|tree| {
-                let most = Taking::bytes_of_all(tree);
-                self.server.memory.is_near_with(TAKEN_TIMES * most)
-            });
-            Some(tree.map_or((0, 0), |tree| {
-                let reply = taking.reply_bytes(tree);
-                (reply, TAKEN_TIMES * reply)
-            }))
+            let tree = tree.filter(|tree| self.is_scarce_for(tree));
+            Some(tree.map_or(0, |tree| taking.reply_bytes(tree)))
         });
-        let (reply, bytes) = found.unwrap_or_default();
+        self.foresee_reply(found.unwrap_or_default())
+    }
+
+    /// Makes room for a reply of so many bytes with items that a command takes, and for their record. Outside
+    /// of a transaction nothing is locked. Returns the next step, if the command is not to run now.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub(crate) fn foresee_reply(&mut self, reply: usize) -> Result<Option<Next>, Failure> {
+        let bytes = TAKEN_TIMES * reply;
         if bytes < FORESEEN_BYTES {
             self.session.turns_without_room = 0;
             return Ok(None);
@@ -258,6 +262,12 @@ impl Context<'_> {
         // A buffer that grows would be there twice.
         self.reply.reserve(reply);
         Ok(None)
+    }
+
+    /// Whether there may be no room for all items of a tree.
+    pub(crate) fn is_scarce_for(&self, tree: &Collection) -> bool {
+        let most = Taking::bytes_of_all(tree);
+        self.server.memory.is_near_with(TAKEN_TIMES * most)
     }
 }
 

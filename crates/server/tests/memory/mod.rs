@@ -9,6 +9,7 @@ mod full;
 mod kept;
 mod large;
 mod requests;
+mod streams;
 mod watch;
 
 use support::{Client, PATIENCE, Server, Target, Value, eventually, info};

@@ -28,6 +28,9 @@ pub(super) struct FoundPending {
     rank: Option<u64>,
 }
 
+/// So many IDs are looked for at once: their pending entries are gathered.
+const PART: usize = 4096;
+
 /// The pending entries of these IDs that a group has.
 pub(super) fn pending_of(stream: StreamRef<'_>, group: u32, ids: &[Id]) -> FoundPending {
     let mut ids = ids.to_vec();
@@ -120,19 +123,33 @@ pub(super) fn xack(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if lacks(stream, |stream| leaves_to_ack(stream, group.number, &ids)) {
         return Ok(Next::Retry);
     }
-    let acknowledged = pending_of(stream, group.number, &ids);
-    let count = acknowledged.all.len();
-    if count > 0 {
-        found.edit(Event::NONE, Packed::NONE, |edit| {
-            edit.is_of_groups(false);
+    let mut parts = ids.chunks(PART);
+    let mut next = || parts.next().unwrap_or_default();
+    let mut acknowledged = pending_of(stream, group.number, next());
+    if acknowledged.all.is_empty() && ids.len() <= PART {
+        context.reply.integer(0);
+        return Ok(Next::Done);
+    }
+    let count = found.edit(Event::NONE, Packed::NONE, |edit| {
+        edit.is_of_groups(false);
+        let mut total = 0;
+        loop {
             take_all(edit, group.number, &acknowledged);
             for (consumer, count) in by_consumer(&acknowledged.all) {
                 edit.count_pending(group.number, consumer, -count);
             }
-            group.pending = group.pending.saturating_sub(count as u64);
+            total += acknowledged.all.len() as u64;
+            match next() {
+                [] => break,
+                part => acknowledged = pending_of(edit.stream(), group.number, part),
+            }
+        }
+        if total > 0 {
+            group.pending = group.pending.saturating_sub(total);
             edit.put_group(name, &group);
-        });
-    }
+        }
+        total
+    });
     context.reply.integer(count as i64);
     Ok(Next::Done)
 }
@@ -199,7 +216,14 @@ fn leaves_to_show(stream: StreamRef<'_>, group: u32, range: Option<&Range<'_>>) 
     let section = Section::of_pending(group);
     match range {
         Some(range) if range.from > range.last => Vec::new(),
-        Some(range) => leaves::of_range(stream, section, range.from, range.last),
+        Some(range) => {
+            // If not all are shown, it is not known how many are looked at.
+            let looks = match range.consumer.is_none() && range.idle == 0 {
+                true => range.most,
+                false => u64::MAX,
+            };
+            leaves::of_first(stream, section, range.from, range.last, looks)
+        }
         None => [Id::MIN, Id::MAX]
             .into_iter()
             .flat_map(|id| leaves::of_range(stream, section, id, id))
@@ -246,14 +270,14 @@ pub(super) fn xpending(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         number.is_none_or(|number| pending.consumer == number)
             && (range.idle == 0 || idle(pending, now) >= range.idle as i64)
     };
-    let shown: Vec<Pending> = stream
-        .pending_from(group.number, range.from)
-        .take_while(|pending| pending.id <= range.last)
-        .filter(is_wanted)
-        .take(usize::try_from(range.most).unwrap_or(usize::MAX))
-        .collect();
-    reply.array(shown.len());
-    for pending in shown {
+    let shown = || {
+        let pending = stream.pending_from(group.number, range.from);
+        let pending = pending.take_while(|pending| pending.id <= range.last);
+        let most = usize::try_from(range.most).unwrap_or(usize::MAX);
+        pending.filter(is_wanted).take(most)
+    };
+    reply.array(shown().count());
+    for pending in shown() {
         reply.array(4);
         reply.bulk(IdText::of(pending.id).bytes());
         let consumer = stream.consumer(group.number, pending.consumer, &mut buffer);

@@ -16,6 +16,7 @@ use super::group::{find_or_make, no_key_or_group};
 use super::id::{self, End, IdText};
 use super::leaves::{self, lacks};
 use super::read::{BAD_START, write_entry};
+use super::room;
 use crate::config::Packed;
 use crate::observe::notify::Event;
 use crate::request::Reply;
@@ -233,6 +234,10 @@ fn leaves_to_claim(stream: StreamRef<'_>, group: u32, ids: &[Id]) -> Vec<Base> {
 /// `XCLAIM key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds]
 /// [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]`
 pub(super) fn xclaim(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let most = args.len().saturating_sub(5) as u64;
+    if let Some(next) = room::foresee(context, args, 1..2, |_, _| most)? {
+        return Ok(next);
+    }
     let (key, name, now) = (args.key(1), args.get(2), context.store.now);
     let (mut shard, mut buffer) = (context.store.lock(key), ItemBuffer::default());
     let found = shard.read_items::<StreamItems>(key)?;
@@ -364,6 +369,13 @@ fn leaves_to_scan(stream: StreamRef<'_>, group: u32, scan: &Scan) -> Vec<Base> {
 
 /// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]`
 pub(super) fn xautoclaim(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    let most = Scan::parse(args).map_or(0, |scan| scan.most);
+    let next = room::foresee(context, args, 1..2, |_, stream| {
+        room::count_pending(stream, args.get(2)).min(most)
+    })?;
+    if let Some(next) = next {
+        return Ok(next);
+    }
     let (key, name, now) = (args.key(1), args.get(2), context.store.now.max(0) as u64);
     let (mut shard, mut buffer) = (context.store.lock(key), ItemBuffer::default());
     let found = shard.read_items::<StreamItems>(key);

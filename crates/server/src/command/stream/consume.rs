@@ -20,11 +20,11 @@ use super::group::{find_or_make, no_key_or_group};
 use super::id::{self, IdText};
 use super::leaves::lacks;
 use super::read::write_fields;
-use super::waiting;
+use super::{room, waiting};
 use crate::config::Packed;
 use crate::observe::notify::Event;
 use crate::server::Server;
-use crate::store::{Shards, Stream, Taking};
+use crate::store::{Shards, Stream};
 
 const GROUP_OF_XREAD: Failure =
     Failure::of("ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.");
@@ -294,9 +294,15 @@ fn read(context: &mut Context<'_>, args: &Args<'_>, of_group: bool) -> Handled {
             "ERR {name} command is not allowed with BLOCK option from scripts"
         )));
     }
-    if request.reader.is_some() {
-        let taking = Taking::Entries(request.most);
-        if let Some(next) = context.foresee_taken(request.keys(args), taking)? {
+    if let Some(reader) = &request.reader {
+        let keys = request.first..request.first + request.streams;
+        let next = room::foresee(context, args, keys, |at, stream| {
+            let from = from(&request, args, at, Some(stream));
+            from.map_or(0, |from| {
+                room::count_for(stream, reader, from, request.most)
+            })
+        })?;
+        if let Some(next) = next {
             return Ok(next);
         }
     }

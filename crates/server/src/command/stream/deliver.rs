@@ -60,6 +60,12 @@ fn ranks_behind(stream: StreamRef<'_>, id: Id, most: u64) -> Range<u64> {
     from..from + left.min(most)
 }
 
+/// How many entries there are after an ID. The leaf of the ID is in memory.
+pub(super) fn count_behind(stream: StreamRef<'_>, id: Id) -> u64 {
+    let ranks = ranks_behind(stream, id, u64::MAX);
+    ranks.end - ranks.start
+}
+
 /// The leaves that are needed of a stream.
 pub(super) fn leaves_of(
     stream: StreamRef<'_>,

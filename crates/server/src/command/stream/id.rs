@@ -129,7 +129,11 @@ pub(super) fn exact(text: &[u8], missing: u64) -> Result<Id, Failure> {
 /// # Errors
 /// One of them is none.
 pub(super) fn all(args: &Args<'_>, from: usize) -> Result<Vec<Id>, Failure> {
-    args.from(from).map(|text| exact(text, 0)).collect()
+    let mut ids = Vec::with_capacity(args.len().saturating_sub(from));
+    for text in args.from(from) {
+        ids.push(exact(text, 0)?);
+    }
+    Ok(ids)
 }
 
 /// An end of a range: `-` and `+` are the first and the last of all, and after `(` the ID itself is left

@@ -1,9 +1,11 @@
 //! XINFO: facts about a stream, its groups and their consumers.
 
+use std::collections::BTreeMap;
+
 use keyspace::StreamRef;
 use keyspace::collection::Base;
 use keyspace::collection::stream::{
-    Consumer, Group, Id, ItemBuffer, Pending, Section, StreamEntry, StreamItems,
+    Consumer, Group, Id, ItemBuffer, Section, StreamEntry, StreamItems,
 };
 
 use super::super::prepare::leaves::AskedLeaves;
@@ -188,12 +190,9 @@ fn write_group(
     write_known(reply, "lag", progress.lag(group));
     write_number(reply, "pel-count", group.pending);
     write_name(reply, "pending");
-    let pending: Vec<Pending> = stream
-        .pending_from(group.number, Id::MIN)
-        .take(most)
-        .collect();
-    reply.array(pending.len());
-    for pending in pending {
+    let shown = || stream.pending_from(group.number, Id::MIN).take(most);
+    reply.array(shown().count());
+    for pending in shown() {
         reply.array(4);
         reply.bulk(IdText::of(pending.id).bytes());
         let consumer = stream.consumer(group.number, pending.consumer, &mut buffer);
@@ -203,6 +202,8 @@ fn write_group(
     }
     write_name(reply, "consumers");
     let consumers = consumers(stream, group.number);
+    let pending = pending_by_consumer(stream, group.number, most);
+    let first = stream.rank_of(Section::of_pending(group.number), Id::MIN);
     reply.array(consumers.len());
     for (number, consumer) in consumers {
         reply.map(4);
@@ -211,18 +212,32 @@ fn write_group(
         write_number(reply, "seen-time", consumer.seen);
         write_number(reply, "pel-count", consumer.pending);
         write_name(reply, "pending");
-        let own = stream
-            .pending_from(group.number, Id::MIN)
-            .filter(|pending| pending.consumer == number);
-        let own: Vec<Pending> = own.take(most.min(consumer.pending as usize)).collect();
+        let own = pending.get(&number).map_or(&[][..], Vec::as_slice);
         reply.array(own.len());
-        for pending in own {
+        for &rank in own {
+            let rank = first + u64::from(rank);
+            let Some(pending) = stream.pending_from_rank(group.number, rank).next() else {
+                reply.null();
+                continue;
+            };
             reply.array(3);
             reply.bulk(IdText::of(pending.id).bytes());
             reply.integer(pending.delivered as i64);
             reply.integer(pending.deliveries as i64);
         }
     }
+}
+
+/// The ranks of pending entries among those of their group, of each consumer at most so many.
+fn pending_by_consumer(stream: StreamRef<'_>, group: u32, most: usize) -> BTreeMap<u32, Vec<u32>> {
+    let mut ranks: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (rank, pending) in (0..u32::MAX).zip(stream.pending_from(group, Id::MIN)) {
+        let its = ranks.entry(pending.consumer).or_default();
+        if its.len() < most {
+            its.push(rank);
+        }
+    }
+    ranks
 }
 
 /// The consumers of a group, in the order of their names.

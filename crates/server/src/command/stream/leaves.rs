@@ -51,7 +51,13 @@ pub(super) fn of_range(stream: StreamRef<'_>, section: Section, from: Id, last: 
 }
 
 /// Those of so many items of a range of IDs, and of the item after them.
-fn of_first(stream: StreamRef<'_>, section: Section, from: Id, last: Id, most: u64) -> Vec<Base> {
+pub(super) fn of_first(
+    stream: StreamRef<'_>,
+    section: Section,
+    from: Id,
+    last: Id,
+    most: u64,
+) -> Vec<Base> {
     let ends = [from, last].map(|id| stream.cold_at(section, id));
     if ends.iter().any(Option::is_some) {
         return ends.into_iter().flatten().collect();

@@ -32,6 +32,7 @@ mod leaves;
 mod progress;
 mod read;
 mod references;
+mod room;
 mod trim;
 mod waiting;
 mod write;
