@@ -78,6 +78,12 @@ impl Limit {
         true
     }
 
+    /// Whether there is room in the buffer for so many bytes.
+    #[inline]
+    fn has_room(&mut self, out: &mut Vec<u8>, bytes: usize) -> bool {
+        out.capacity() - out.len() >= bytes || self.grow(out, bytes)
+    }
+
     /// Counts bytes that are left out.
     #[cold]
     #[inline(never)]
@@ -139,7 +145,7 @@ fn put_header(out: &mut Vec<u8>, kind: u8, value: usize) {
 /// The longest line of a type byte and an integer: `:-9223372036854775808\r\n`.
 const LINE_LEN: usize = 1 + INTEGER_TEXT_LEN + 2;
 
-/// Bytes of such a line.
+/// Bytes of a line of a type byte and a number.
 fn line_len(value: usize) -> usize {
     4 + value.checked_ilog10().unwrap_or(0) as usize
 }
@@ -211,10 +217,9 @@ impl<'a> Writer<'a> {
         put_untrusted_line(self.out, b"-", text.as_ref());
     }
 
-    /// Whether there is room for so many bytes, of a line or a few.
     #[inline]
     fn has_room(&mut self, bytes: usize) -> bool {
-        self.out.capacity() - self.out.len() >= bytes || self.limit.grow(self.out, bytes)
+        self.limit.has_room(self.out, bytes)
     }
 
     /// A line of a type byte and a number.
@@ -376,15 +381,7 @@ impl<'a> Writer<'a> {
     /// A double, in the digits of [`format_f64`].
     pub fn double(&mut self, value: f64) {
         let mut buf = [0; DOUBLE_TEXT_LEN];
-        let text = format_f64(value, &mut buf);
-        if self.resp3() {
-            match self.has_room(text.len() + 3) {
-                true => put_line(self.out, b",", text),
-                false => self.limit.leave_out(text.len() + 3),
-            }
-        } else {
-            self.bulk(text);
-        }
+        self.double_text(format_f64(value, &mut buf));
     }
 
     /// A double that is a text already.
@@ -504,8 +501,8 @@ impl<'o> Bulks<'o> {
     }
 
     #[inline]
-    fn has_room(&mut self, needed: usize) -> bool {
-        self.out.capacity() - self.out.len() >= needed || self.limit.grow(self.out, needed)
+    fn has_room(&mut self, bytes: usize) -> bool {
+        self.limit.has_room(self.out, bytes)
     }
 
     #[inline(never)]

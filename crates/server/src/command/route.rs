@@ -1,4 +1,4 @@
-//! Whether a request may run on this node.
+//! Whether a request may run on this node, or a call of a script.
 //!
 //! The order of the questions is that of redis-server: an unserved slot, keys of several slots, a cluster
 //! that is down, a slot that another node has.
@@ -83,8 +83,8 @@ impl Cluster {
         }
     }
 
-    /// Why a script may not call this here: in words of redis-server. Notes the slot of its first key in
-    /// `home`.
+    /// The error of a script that calls a command which may not run here, in words of redis-server. Notes the
+    /// slot of the first key of the script in `home`.
     #[inline]
     pub(crate) fn refusal_of_call(
         &self,
@@ -93,17 +93,18 @@ impl Cluster {
         args: &Args<'_>,
         home: &mut Home,
     ) -> Option<Failure> {
-        match command.routing {
-            Routing::Keyless => None,
+        let may_run = match command.routing {
+            Routing::Keyless => true,
             Routing::OneKey => {
                 let slot = slot(args.get(command.first_key as usize));
                 let is_at_home = home.slot == Some(slot);
-                if is_set(&self.served, slot) && (is_at_home || home.may_leave) {
-                    return None;
-                }
-                self.routed_call(context, command, args, home)
+                is_set(&self.served, slot) && (is_at_home || home.may_leave)
             }
-            Routing::ManyKeys => self.routed_call(context, command, args, home),
+            Routing::ManyKeys => false,
+        };
+        match may_run {
+            true => None,
+            false => self.routed_call(context, command, args, home),
         }
     }
 

@@ -54,7 +54,7 @@ pub(crate) struct Answer {
     was_dirty: Option<bool>,
     /// The IDs of entries that the server chose.
     told: VecDeque<Option<Id>>,
-    /// It was a reply, not only a look at the keys.
+    /// The server has replied. Without a reply the IDs follow from the keys that were found.
     is_reply: bool,
     /// Requests in EXEC that were refused, by their place: they changed nothing, and others ran.
     refused: Vec<usize>,

@@ -74,7 +74,7 @@ pub(crate) struct Plan {
     in_storm: bool,
     /// Entries of streams that were added.
     entries: u64,
-    /// Streams have idempotent IDs, and nothing reads a snapshot: it has none.
+    /// Streams have idempotent IDs. The plan loads no snapshot, because a snapshot does not have them.
     pub(crate) is_idempotent: bool,
 }
 

@@ -174,7 +174,7 @@ impl Data {
         }
     }
 
-    /// The part of it that its payload has.
+    /// The value that DUMP gives: idempotent IDs of streams are not in it.
     pub(crate) fn in_payload(&self) -> Data {
         let mut data = self.clone();
         if let Data::Stream(stream) = &mut data

@@ -217,7 +217,7 @@ fn leaves_to_show(stream: StreamRef<'_>, group: u32, range: Option<&Range<'_>>) 
     match range {
         Some(range) if range.from > range.last => Vec::new(),
         Some(range) => {
-            // If not all are shown, it is not known how many are looked at.
+            // A consumer or an idle time leaves some out: then it is not known how many are looked at.
             let looks = match range.consumer.is_none() && range.idle == 0 {
                 true => range.most,
                 false => u64::MAX,
@@ -270,14 +270,12 @@ pub(super) fn xpending(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         number.is_none_or(|number| pending.consumer == number)
             && (range.idle == 0 || idle(pending, now) >= range.idle as i64)
     };
-    let shown = || {
-        let pending = stream.pending_from(group.number, range.from);
-        let pending = pending.take_while(|pending| pending.id <= range.last);
-        let most = usize::try_from(range.most).unwrap_or(usize::MAX);
-        pending.filter(is_wanted).take(most)
-    };
-    reply.array(shown().count());
-    for pending in shown() {
+    let pending = stream.pending_from(group.number, range.from);
+    let pending = pending.take_while(|pending| pending.id <= range.last);
+    let most = usize::try_from(range.most).unwrap_or(usize::MAX);
+    let (start, mut count) = (reply.position(), 0);
+    for pending in pending.filter(is_wanted).take(most) {
+        count += 1;
         reply.array(4);
         reply.bulk(IdText::of(pending.id).bytes());
         let consumer = stream.consumer(group.number, pending.consumer, &mut buffer);
@@ -285,6 +283,7 @@ pub(super) fn xpending(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         reply.integer(idle(&pending, now).max(0));
         reply.integer(pending.deliveries as i64);
     }
+    reply.put_before(start, |writer| writer.array(count));
     Ok(Next::Done)
 }
 

@@ -235,7 +235,7 @@ fn leaves_to_claim(stream: StreamRef<'_>, group: u32, ids: &[Id]) -> Vec<Base> {
 /// [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]`
 pub(super) fn xclaim(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let most = args.len().saturating_sub(5) as u64;
-    if let Some(next) = room::foresee(context, args, 1..2, |_, _| most)? {
+    if let Some(next) = room::foresee(context, args, 1..2, most, |_, _| most)? {
         return Ok(next);
     }
     let (key, name, now) = (args.key(1), args.get(2), context.store.now);
@@ -370,8 +370,8 @@ fn leaves_to_scan(stream: StreamRef<'_>, group: u32, scan: &Scan) -> Vec<Base> {
 /// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]`
 pub(super) fn xautoclaim(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let most = Scan::parse(args).map_or(0, |scan| scan.most);
-    let next = room::foresee(context, args, 1..2, |_, stream| {
-        room::count_pending(stream, args.get(2)).min(most)
+    let next = room::foresee(context, args, 1..2, most, |_, stream| {
+        room::count_pending(stream, args.get(2))
     })?;
     if let Some(next) = next {
         return Ok(next);

@@ -296,11 +296,9 @@ fn read(context: &mut Context<'_>, args: &Args<'_>, of_group: bool) -> Handled {
     }
     if let Some(reader) = &request.reader {
         let keys = request.first..request.first + request.streams;
-        let next = room::foresee(context, args, keys, |at, stream| {
+        let next = room::foresee(context, args, keys, request.most, |at, stream| {
             let from = from(&request, args, at, Some(stream));
-            from.map_or(0, |from| {
-                room::count_for(stream, reader, from, request.most)
-            })
+            from.map_or(0, |from| room::count_for(stream, reader, from))
         })?;
         if let Some(next) = next {
             return Ok(next);

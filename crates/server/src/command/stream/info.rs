@@ -190,9 +190,9 @@ fn write_group(
     write_known(reply, "lag", progress.lag(group));
     write_number(reply, "pel-count", group.pending);
     write_name(reply, "pending");
-    let shown = || stream.pending_from(group.number, Id::MIN).take(most);
-    reply.array(shown().count());
-    for pending in shown() {
+    let (start, mut count) = (reply.position(), 0);
+    for pending in stream.pending_from(group.number, Id::MIN).take(most) {
+        count += 1;
         reply.array(4);
         reply.bulk(IdText::of(pending.id).bytes());
         let consumer = stream.consumer(group.number, pending.consumer, &mut buffer);
@@ -200,9 +200,10 @@ fn write_group(
         reply.integer(pending.delivered as i64);
         reply.integer(pending.deliveries as i64);
     }
+    reply.put_before(start, |writer| writer.array(count));
     write_name(reply, "consumers");
     let consumers = consumers(stream, group.number);
-    let pending = pending_by_consumer(stream, group.number, most);
+    let pending = pending_by_consumer(stream, group.number, &consumers, most);
     let first = stream.rank_of(Section::of_pending(group.number), Id::MIN);
     reply.array(consumers.len());
     for (number, consumer) in consumers {
@@ -216,10 +217,8 @@ fn write_group(
         reply.array(own.len());
         for &rank in own {
             let rank = first + u64::from(rank);
-            let Some(pending) = stream.pending_from_rank(group.number, rank).next() else {
-                reply.null();
-                continue;
-            };
+            let pending = stream.pending_from_rank(group.number, rank).next();
+            let pending = pending.expect("it was there under the same lock");
             reply.array(3);
             reply.bulk(IdText::of(pending.id).bytes());
             reply.integer(pending.delivered as i64);
@@ -229,12 +228,23 @@ fn write_group(
 }
 
 /// The ranks of pending entries among those of their group, of each consumer at most so many.
-fn pending_by_consumer(stream: StreamRef<'_>, group: u32, most: usize) -> BTreeMap<u32, Vec<u32>> {
+fn pending_by_consumer(
+    stream: StreamRef<'_>,
+    group: u32,
+    consumers: &[(u32, Consumer<'_>)],
+    most: usize,
+) -> BTreeMap<u32, Vec<u32>> {
     let mut ranks: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    let wanted = |consumer: &Consumer<'_>| consumer.pending.min(most as u64);
+    let mut left: u64 = consumers.iter().map(|(_, its)| wanted(its)).sum();
     for (rank, pending) in (0..u32::MAX).zip(stream.pending_from(group, Id::MIN)) {
+        if left == 0 {
+            break;
+        }
         let its = ranks.entry(pending.consumer).or_default();
         if its.len() < most {
             its.push(rank);
+            left -= 1;
         }
     }
     ranks

@@ -15,7 +15,8 @@
 //! | `info` | XINFO |
 //!
 //! `id` reads and writes IDs, `trim` the options of XADD and XTRIM, `leaves` says which leaves of a large
-//! stream commands need in memory, `progress` how far a group is. All from `consume` on is in the table of
+//! stream commands need in memory, `progress` how far a group is, `room` makes
+//! room for the entries that a request takes. All from `consume` on is in the table of
 //! `group_table`, the arguments of both tables in `arguments`.
 
 mod ack;
