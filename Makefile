@@ -25,6 +25,10 @@ clients: setup build ## all clients of tests/clients against the optimised serve
 libraries: setup build ## which well-known libraries work with the optimised server, written into docs/libraries.md and README.md
 	scripts/guarded tests/clients/libraries/measure --write
 
+.PHONY: suites
+suites: setup build ## the test suites of redis-py and go-redis against the optimised server, written into docs/suites.md
+	scripts/guarded scripts/suites --write
+
 linearizability: setup build ## 4500 histories of many clients at once, 2000 of them with kills (HISTORIES=200 of a kind), 1000 of them with scripts
 	scripts/guarded tests/linearizability/run long $${CARGO_TARGET_DIR:-target}/release/ferrite-server
 

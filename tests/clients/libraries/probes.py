@@ -329,6 +329,26 @@ def dramatiq():
 
 
 @probe
+def arq():
+    async def use():
+        import arq as library
+        from arq.connections import RedisSettings
+
+        async def double(_, number):
+            return 2 * number
+
+        settings = RedisSettings(port=PORT)
+        pool = await library.create_pool(settings)
+        job = await pool.enqueue_job("double", 4)
+        worker = library.Worker([library.func(double, name="double")], redis_settings=settings, burst=True, handle_signals=False)
+        await worker.async_run()
+        equal(await job.result(timeout=10), 8)
+        await worker.close()
+
+    asyncio.run(use())
+
+
+@probe
 def python_redis_lock():
     import redis_lock
 
