@@ -20,7 +20,7 @@ fn read(file: &[u8], checksum: bool) -> Option<Vec<Key>> {
                 assert!(entry.value.capacity() <= lzf::expanded_max(file.len()).max(64 * 1024));
                 keys.push((db, entry.key.to_vec(), entry.value.clone(), entry.attributes));
             }
-            Some(Item::Fact { .. } | Item::Sizes { .. } | Item::Unsupported(_)) => {}
+            Some(Item::Fact { .. } | Item::Sizes { .. } | Item::Library(_) | Item::Unsupported(_)) => {}
         }
     }
 }

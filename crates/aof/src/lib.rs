@@ -33,6 +33,7 @@ pub use error::{Error, Problem};
 pub use manifest::{Listed, Manifest, ManifestError};
 pub use reader::Reader;
 pub use resp::request::Span;
+pub use words::split as split_words;
 
 /// What a file begins with that has an RDB file in front of its commands: one of redis-server, or of Valkey
 /// since its version 9.0.

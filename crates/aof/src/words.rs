@@ -1,11 +1,11 @@
-//! The words of a line of the manifest: white space separates them, and one with white space is between
-//! quotes.
+//! The words of a line of the manifest, or of the first line of a library: white space separates them, and
+//! one with white space is between quotes.
 //!
 //! Between double quotes a backslash escapes `n r t a b`, `xHH` and any other byte, between single quotes the
 //! quote alone. A closing quote ends its word.
 
 /// The words of a line; `None` if its quotes do not match.
-pub(crate) fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+pub fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut rest = line.trim_ascii_start();
     while !rest.is_empty() {

@@ -47,6 +47,11 @@ impl fmt::Display for Lsn {
 #[repr(transparent)]
 pub struct DbId(pub u16);
 
+impl DbId {
+    /// Of records that belong to no database: no number means it, and no flush touches it.
+    pub const APART: DbId = DbId(u16::MAX);
+}
+
 /// Where the base record of an entry is, with what one has to know about it: one word that an entry keeps.
 ///
 /// The *base* is the record that holds the whole value (`Set` or `SetBlob`). Later records may amend it:

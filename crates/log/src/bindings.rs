@@ -20,6 +20,7 @@
 //! 1. Numbers and databases are one to one: a number that is not named means the database of the same number,
 //!    and nobody else does.
 //! 2. Horizons only grow.
+//! 3. [`DbId::APART`] is no database: no number means it, and its records are never dead by a flush.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,7 @@ pub enum Rebind {
     },
     /// The database is empty from here on (FLUSHDB).
     Clear(DbId),
-    /// All databases are empty from here on (FLUSHALL).
+    /// All databases are empty from here on (FLUSHALL). [`DbId::APART`] is none.
     ClearAll,
 }
 
@@ -76,7 +77,7 @@ impl Bindings {
     /// Whether a record of this database at this position counts.
     #[inline]
     pub fn is_alive(&self, id: DbId, lsn: Lsn) -> bool {
-        lsn.0 >= self.highest || lsn.0 >= self.horizon(id)
+        lsn.0 >= self.highest || lsn.0 >= self.horizon(id) || id == DbId::APART
     }
 
     fn horizon(&self, id: DbId) -> u64 {

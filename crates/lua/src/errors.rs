@@ -1,5 +1,6 @@
 //! Errors as Redis makes them for scripts: a table with the text in `err`.
 
+use crate::raise::{Raise, Returned};
 use crate::stack::Lua;
 
 /// Pushes an error of a function of `redis`: `{err = 'ERR ..'}`.
@@ -9,6 +10,12 @@ pub(crate) fn push(lua: Lua<'_>, text: &[u8]) {
     lua.push(text);
     lua.concat(2);
     lua.set_field(-2, c"err");
+}
+
+/// Raises an error of a function of `redis`.
+pub(crate) fn fail(lua: Lua<'_>, text: &[u8]) -> Returned {
+    push(lua, text);
+    Err(Raise::Top)
 }
 
 /// Pushes an error. Its first word is its code, if it has more than one word. `is_counted`: the statistics

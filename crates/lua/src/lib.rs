@@ -22,9 +22,14 @@
 //! Errors of Lua are jumps (`longjmp`). The rules that follow from it are at the top of `stack`.
 
 mod alloc;
+mod api;
 mod errors;
+mod fault;
+mod function;
 mod host;
 mod libraries;
+mod library;
+mod loader;
 mod machine;
 mod number;
 mod pattern;
@@ -36,5 +41,7 @@ mod stack;
 mod state;
 mod stop;
 
+pub use function::Function;
 pub use host::{Arguments, Called, Captured, Host, Interrupt, KNOWN_KEYS, Large, Level};
-pub use state::{Call, Ended, Function, MEMORY_MIN, MemoryUse, State};
+pub use library::{FUNCTION_FLAGS, NotLoaded, Registered, is_function_name};
+pub use state::{Call, Ended, MEMORY_MIN, MemoryUse, State};

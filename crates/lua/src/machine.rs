@@ -78,6 +78,15 @@ pub(crate) enum Open {
     Members,
 }
 
+/// A function that a library has registered.
+pub(crate) struct Registration {
+    pub(crate) name: Vec<u8>,
+    pub(crate) description: Option<Vec<u8>>,
+    pub(crate) flags: u32,
+    /// Of its function.
+    pub(crate) reference: i32,
+}
+
 /// The error that ends a run, as the handler has met it.
 #[derive(Default)]
 pub(crate) struct Fault {
@@ -125,6 +134,8 @@ pub(crate) struct Machine {
     /// Memory in use after the last collection that the hook has made.
     pub(crate) collected_at: Cell<usize>,
     open_tables: RefCell<Vec<Open>>,
+    /// The functions that the library which is being loaded has registered; `None` at all other times.
+    pub(crate) registered: RefCell<Option<Vec<Registration>>>,
     /// Steps of slow loops until the host is asked.
     steps: Cell<u32>,
 }
@@ -153,6 +164,7 @@ impl Machine {
             json: Cell::new(JsonOptions::INITIAL),
             collected_at: Cell::new(0),
             open_tables: RefCell::default(),
+            registered: RefCell::default(),
             steps: Cell::new(STEPS),
         }
     }

@@ -5,6 +5,7 @@
 //!     1  the handler of errors: finds the place of an error and its text
 //!     2  the runner: KEYS, ARGV, the function, its result; upvalues: globals, names, the lists that
 //!        texts share which only read them
+//!     3  the loader: runs the text of a library, which registers functions; see `loader`
 //! ```
 //!
 //! Invariants:
@@ -20,13 +21,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mlua_sys as ffi;
 use mlua_sys::lua_State;
-use resp::reply::{Protocol, Writer};
+use resp::reply::Protocol;
 
 use crate::alloc;
+use crate::api::Api;
+use crate::fault;
+use crate::function::{Function, Takes};
 use crate::host::{Arguments, Host, KNOWN_KEYS};
 use crate::libraries;
-use crate::machine::{Fault, Machine};
-use crate::number::put_number;
+use crate::loader;
+use crate::machine::Machine;
 use crate::raise::{NO_MEMORY, Returned, callback};
 use crate::result;
 use crate::stack::Lua;
@@ -47,6 +51,7 @@ const FUNCTION_RATIO: usize = 16;
 const SHARED_MOST: usize = KNOWN_KEYS;
 const HANDLER: c_int = 1;
 const RUNNER: c_int = 2;
+pub(crate) const LOADER: c_int = 3;
 /// The runner's upvalues: globals, the names of KEYS and ARGV, [`result::NAMES`], the shared lists of both.
 const GLOBALS: c_int = 1;
 const LIST_NAMES: c_int = 2;
@@ -73,29 +78,11 @@ pub struct State {
 // SAFETY: the state and its memory are used by the thread alone that has it, and refer to no other thread.
 unsafe impl Send for State {}
 
-/// A text that is compiled: its function in one state.
-#[derive(Debug)]
-pub struct Function {
-    reference: c_int,
-    /// The state that it belongs to.
-    state: u64,
-    text_len: usize,
-    /// Whether the text can see KEYS, and ARGV.
-    sees: [bool; 2],
-    /// Whether it is known to do nothing with them but to read their items.
-    only_reads: [bool; 2],
-}
-
-impl Function {
-    /// The same, of a text that does nothing with KEYS, or ARGV, but to read the items: it needs no list of
-    /// its own.
-    #[must_use]
-    pub fn only_reads(self, keys: bool, argv: bool) -> Function {
-        Function {
-            only_reads: [keys, argv],
-            ..self
-        }
-    }
+/// How a protected call ended.
+pub(crate) enum Entered {
+    Done,
+    Failed,
+    Stopped,
 }
 
 /// How a run ended.
@@ -137,16 +124,29 @@ impl State {
     ///
     /// If the limit is too small, or the process has no memory.
     pub fn new(limit: usize, version: [u8; 3]) -> State {
+        State::with(limit, Api::Scripts(version))
+    }
+
+    /// The same for libraries.
+    ///
+    /// # Panics
+    ///
+    /// As [`State::new`].
+    pub fn for_libraries(limit: usize, version: [u8; 3]) -> State {
+        State::with(limit, Api::Libraries(version))
+    }
+
+    fn with(limit: usize, api: Api) -> State {
         assert!(limit >= MEMORY_MIN, "a state needs a megabyte");
         let machine = NonNull::from(Box::leak(Box::new(Machine::new(limit, stop::hook))));
         let data: *mut c_void = machine.as_ptr().cast();
         // SAFETY: the machine begins with its memory, and lives until the state is closed.
         let raw = unsafe { ffi::lua_newstate(alloc::allocate, data) };
         assert!(!raw.is_null(), "there is memory for a state");
-        let mut version = version;
-        let version: *mut c_void = (&raw mut version).cast();
-        // SAFETY: the state is alive; `version` lives until the call ends.
-        let status = unsafe { ffi::lua_cpcall(raw, callback!(build), version) };
+        let mut api = api;
+        let api: *mut c_void = (&raw mut api).cast();
+        // SAFETY: the state is alive; `api` lives until the call ends.
+        let status = unsafe { ffi::lua_cpcall(raw, callback!(build), api) };
         assert_eq!(status, ffi::LUA_OK, "the globals fit the least memory");
         let mut state = State {
             raw,
@@ -159,21 +159,23 @@ impl State {
         // `build` has left a table in the registry. The stack has room for it.
         lua.push_light(machine.as_ptr().cast());
         lua.raw_get(ffi::LUA_REGISTRYINDEX);
-        lua.raw_get_at(-1, RUNNER);
-        lua.raw_get_at(-2, HANDLER);
-        lua.replace(1);
+        let list = lua.top();
+        for place in [HANDLER, RUNNER, LOADER] {
+            lua.raw_get_at(list, place);
+        }
+        lua.remove(list);
         stop::watch(lua);
         lua.collect(ffi::LUA_GCSETPAUSE, COLLECTOR_PAUSE);
         state.collect();
         state
     }
 
-    fn lua(&mut self) -> Lua<'_> {
+    pub(crate) fn lua(&mut self) -> Lua<'_> {
         // SAFETY: the state is alive, and borrowed mutably.
         unsafe { Lua::of(self.raw) }
     }
 
-    fn machine(&self) -> &Machine {
+    pub(crate) fn machine(&self) -> &Machine {
         // SAFETY: the machine lives as long as the state, and is only shared.
         unsafe { self.machine.as_ref() }
     }
@@ -199,6 +201,7 @@ impl State {
             reference,
             state: self.id,
             text_len: text.len(),
+            takes: Takes::Globals,
             sees: ["KEYS", "ARGV"].map(sees),
             only_reads: [false; 2],
         })
@@ -228,8 +231,11 @@ impl State {
     pub fn forget(&mut self, function: Function) {
         assert_eq!(function.state, self.id, "the function of another state");
         self.texts -= function.text_len;
-        self.lua()
-            .release(ffi::LUA_REGISTRYINDEX, function.reference);
+        self.release(function.reference);
+    }
+
+    pub(crate) fn release(&mut self, reference: c_int) {
+        self.lua().release(ffi::LUA_REGISTRYINDEX, reference);
     }
 
     /// Runs a function of this state, and appends its reply to `reply`. `name`: the text's SHA, or the name
@@ -254,6 +260,36 @@ impl State {
             protocol: call.protocol,
             reply,
         };
+        let data: *mut c_void = (&raw mut task).cast();
+        self.machine()
+            .reply_end
+            .set(from.saturating_add(call.reply_most));
+        match self.enter(host, RUNNER, data, call.memory_most) {
+            Entered::Done => Ended::Done,
+            Entered::Stopped => {
+                reply.truncate(from);
+                Ended::Stopped
+            }
+            Entered::Failed => {
+                reply.truncate(from);
+                let fault = self.machine().fault.borrow();
+                fault::write(reply, &fault, call.name);
+                Ended::Failed {
+                    is_counted: fault.is_counted,
+                }
+            }
+        }
+    }
+
+    /// Calls the runner or the loader with its task, for a host. After an error `fault` of the machine says
+    /// which.
+    pub(crate) fn enter(
+        &mut self,
+        host: &mut dyn Host,
+        function: c_int,
+        task: *mut c_void,
+        memory_most: usize,
+    ) -> Entered {
         let machine = self.machine;
         // SAFETY: the machine lives as long as the state.
         let machine = unsafe { machine.as_ref() };
@@ -263,37 +299,44 @@ impl State {
                 NonNull::from(host),
             )
         });
-        machine.reply_end.set(from.saturating_add(call.reply_most));
-        machine.memory.begin_run(call.memory_most);
+        machine.memory.begin_run(memory_most);
         machine.memory.set_running(self.raw);
         let lua = self.lua();
-        lua.copy(RUNNER);
-        lua.push_light((&raw mut task).cast());
+        lua.copy(function);
+        lua.push_light(task);
         let status = lua.protected_call(1, 0, HANDLER);
         machine.memory.set_running(std::ptr::null_mut());
         machine.memory.end_run();
         machine.end();
-        let ended = if machine.is_stopping() {
-            reply.truncate(from);
-            Ended::Stopped
+        let entered = if machine.is_stopping() {
+            Entered::Stopped
         } else if status == ffi::LUA_OK {
-            Ended::Done
+            Entered::Done
         } else {
-            reply.truncate(from);
             let mut fault = machine.fault.borrow_mut();
             if !fault.is_noted {
                 // Lua's own, of a text that it keeps: no memory, or too many errors in each other.
                 fault.line = None;
                 fault.is_counted = false;
-                put_text(lua, -1, &mut fault.text);
+                fault::put_text(lua, -1, &mut fault.text);
             }
-            write_fault(reply, &fault, call.name);
-            Ended::Failed {
-                is_counted: fault.is_counted,
-            }
+            Entered::Failed
         };
-        lua.set_top(RUNNER);
-        ended
+        lua.set_top(LOADER);
+        entered
+    }
+
+    /// A function that a library has registered.
+    pub(crate) fn function(&mut self, reference: c_int, text_len: usize) -> Function {
+        self.texts += text_len;
+        Function {
+            reference,
+            state: self.id,
+            text_len,
+            takes: Takes::Parameters,
+            sees: [true; 2],
+            only_reads: [false; 2],
+        }
     }
 
     /// The line at which the last run was stopped; 0 if it was in no line.
@@ -334,7 +377,7 @@ impl State {
         lua.push_light(std::ptr::null_mut());
         let status = lua.protected_call(1, 0, 0);
         debug_assert_eq!(status, ffi::LUA_OK);
-        lua.set_top(RUNNER);
+        lua.set_top(LOADER);
         lua.collect(ffi::LUA_GCCOLLECT, 0);
         self.live_at_rest = self.machine().memory.live();
     }
@@ -377,14 +420,14 @@ impl fmt::Debug for State {
 
 /// Makes the globals, and leaves handler and runner in the registry below the machine's address.
 fn build(lua: Lua<'_>) -> Returned {
-    // SAFETY: `State::new` gives the version and waits.
-    let version = unsafe { *lua.light(1).cast::<[u8; 3]>() };
+    // SAFETY: `State::with` gives it and waits.
+    let api = unsafe { *lua.light(1).cast::<Api>() };
     let machine: *const Machine = lua.machine();
     lua.push_light(machine.cast_mut().cast());
-    lua.new_table(2, 0);
-    lua.push_function(callback!(handle));
+    lua.new_table(LOADER, 0);
+    lua.push_function(callback!(fault::handle));
     lua.raw_set_at(-2, HANDLER);
-    libraries::build(lua, version);
+    libraries::build(lua, api);
     lua.push(b"KEYS");
     lua.push(b"ARGV");
     for name in result::NAMES {
@@ -394,6 +437,8 @@ fn build(lua: Lua<'_>) -> Returned {
     lua.new_table(SHARED_MOST as c_int, 0);
     lua.push_closure(callback!(run), SHARED_LISTS + 1);
     lua.raw_set_at(-2, RUNNER);
+    loader::push_loader(lua, api);
+    lua.raw_set_at(-2, LOADER);
     lua.raw_set(ffi::LUA_REGISTRYINDEX);
     // The list of free references: `forget` has a place for it then, and needs no memory.
     lua.push_boolean(true);
@@ -438,6 +483,7 @@ fn run(lua: Lua<'_>) -> Returned {
     // calls below, and nothing of the task is read after an error.
     let task = unsafe { &mut *task };
     machine.key_addresses.borrow_mut().clear();
+    let mut places = [0; 2];
     for (list, items) in [(KEYS, task.keys), (ARGV, task.argv)] {
         if !task.function.sees[list] {
             continue;
@@ -447,7 +493,9 @@ fn run(lua: Lua<'_>) -> Returned {
             true => share(lua, machine, list, items),
             false => push_list(lua, items),
         }
-        if !machine.shared[list].is_global.replace(is_shared) || !is_shared {
+        places[list] = lua.top();
+        let is_global = task.function.takes == Takes::Globals;
+        if is_global && (!machine.shared[list].is_global.replace(is_shared) || !is_shared) {
             set_global(lua, list);
         }
         if list == KEYS && !is_shared {
@@ -455,7 +503,13 @@ fn run(lua: Lua<'_>) -> Returned {
         }
     }
     lua.raw_get_at(ffi::LUA_REGISTRYINDEX, task.function.reference);
-    lua.call(0, 1);
+    match task.function.takes {
+        Takes::Globals => lua.call(0, 1),
+        Takes::Parameters => {
+            places.into_iter().for_each(|place| lua.copy(place));
+            lua.call(2, 1);
+        }
+    }
     let script = machine.protocol.get();
     result::write(lua, task.reply, task.protocol, script)?;
     Ok(0)
@@ -511,72 +565,6 @@ fn keep_keys(lua: Lua<'_>, machine: &Machine, count: usize) {
         lua.raw_get_at(list, at as c_int);
         machine.note_key(lua.bytes(-1).unwrap_or_default());
     }
-}
-
-/// The handler of the run's protected call: the text of the error, and its place. The stack is as it was when
-/// the error was raised.
-fn handle(lua: Lua<'_>) -> Returned {
-    let machine = lua.machine();
-    let place = match lua.place(1) {
-        Some((_, _, true)) => lua.place(2),
-        place => place,
-    };
-    if machine.is_stopping() {
-        machine
-            .stopped_at
-            .set(place.map_or(0, |(_, line, _)| line.max(0)));
-        return Ok(1);
-    }
-    let mut is_counted = false;
-    if lua.is(1, ffi::LUA_TTABLE) {
-        lua.push_field(1, b"ignore_error_stats_update");
-        is_counted = lua.truth(-1);
-        lua.push_field(1, b"err");
-    }
-    let mut fault = machine.fault.borrow_mut();
-    fault.is_noted = true;
-    fault.is_counted = is_counted;
-    fault.line = place.map(|(_, line, _)| line);
-    fault.source.clear();
-    if let Some((source, _, _)) = place {
-        fault.source.extend_from_slice(source);
-    }
-    if lua.is(1, ffi::LUA_TTABLE) && lua.is(-1, ffi::LUA_TSTRING) {
-        fault.text.clear();
-        fault
-            .text
-            .extend_from_slice(lua.bytes(-1).unwrap_or_default());
-    } else {
-        put_text(lua, 1, &mut fault.text);
-    }
-    drop(fault);
-    lua.set_top(1);
-    Ok(1)
-}
-
-/// The text of an error that is no table with `err`. Allocates nothing in Lua.
-fn put_text(lua: Lua<'_>, index: c_int, text: &mut Vec<u8>) {
-    text.clear();
-    text.extend_from_slice(b"ERR ");
-    match lua.kind(index) {
-        ffi::LUA_TSTRING => text.extend_from_slice(lua.bytes(index).unwrap_or_default()),
-        ffi::LUA_TNUMBER => put_number(text, lua.number(index)),
-        ffi::LUA_TBOOLEAN if lua.truth(index) => text.extend_from_slice(b"true"),
-        ffi::LUA_TBOOLEAN => text.extend_from_slice(b"false"),
-        ffi::LUA_TTABLE => text.extend_from_slice(b"the error is a table without a text in 'err'"),
-        _ => text.extend_from_slice(lua.type_name(index).to_bytes()),
-    }
-}
-
-/// Appends an error: `-TEXT script: NAME, on SOURCE:LINE.`
-fn write_fault(reply: &mut Vec<u8>, fault: &Fault, name: &str) {
-    let mut text = fault.text.clone();
-    if let Some(line) = fault.line {
-        text.extend_from_slice(format!(" script: {name}, on ").as_bytes());
-        text.extend_from_slice(&fault.source);
-        text.extend_from_slice(format!(":{line}.").as_bytes());
-    }
-    result::put_line(&mut Writer::new(reply, Protocol::Resp2), b'-', &text);
 }
 
 /// Whether one of some words is in a text.

@@ -60,8 +60,8 @@ pub enum Problem {
     },
     /// A key has a value of a type that is not supported.
     Type(&'static str),
-    /// It holds a function library of this name.
-    Function(String),
+    /// It holds a function of a release candidate of Redis 7.
+    OldFunction,
     /// It holds data of a module of this name.
     Module(String),
 }
@@ -128,9 +128,9 @@ impl fmt::Display for Problem {
                 "wrong checksum: the file says {stored:016x}, what was read has {computed:016x}"
             ),
             Problem::Type(name) => write!(f, "the value is a {name}, which is not supported"),
-            Problem::Function(name) => write!(
+            Problem::OldFunction => write!(
                 f,
-                "the file holds the function library '{name}', and functions are not supported"
+                "the file holds a function of a release candidate of Redis 7, which is not supported"
             ),
             Problem::Module(name) => write!(
                 f,

@@ -60,7 +60,7 @@ mod tests;
 pub use error::{Error, Problem};
 pub use format::{NEWEST_VERSION, OLDEST_VERSION, TIMED_VERSION, VALKEY_VERSION, WRITTEN_VERSION};
 pub use kinds::{Collection, Element};
-pub use payload::{Payload, dump_string};
+pub use payload::{LibrariesProblem, Payload, dump_libraries, dump_string};
 pub use reader::{Entry, Item, Reader, Unsupported};
 pub use stream::copy::StreamValue;
 pub use stream::groups::{GroupsPlace, StreamConsumer, StreamGroup, StreamGroups, StreamPending};

@@ -1,4 +1,4 @@
-//! Passing over what is not supported: values of other types, functions, data of modules.
+//! Passing over what is not supported: values of other types, data of modules.
 //!
 //! Nothing here says what such a value is, only where it ends. What each looks like:
 //!

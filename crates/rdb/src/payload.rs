@@ -4,12 +4,13 @@
 //! type value version2 checksum8       the numbers at the end have the lowest byte first
 //! ```
 //!
-//! The type and the value are as in a file. The checksum is that of all bytes before it.
+//! The type and the value are as in a file. The checksum is that of all bytes before it. The payload of
+//! libraries has for each of them their opcode and the text in place of type and value.
 
 use resp::number::INTEGER_TEXT_LEN;
 
 use crate::decoder::Decoder;
-use crate::format::{CHECKSUM, NEWEST_VERSION, STRING, VALKEY_VERSION};
+use crate::format::{CHECKSUM, NEWEST_VERSION, STRING, VALKEY_VERSION, opcode};
 use crate::lzf;
 use crate::reader::Reader;
 use crate::sink::{BUFFER_BYTES, Sink};
@@ -61,6 +62,33 @@ impl<'p> Payload<'p> {
         Some(claimed.min(lzf::expanded_max(string.len()).max(INTEGER_TEXT_LEN) as u64))
     }
 
+    /// The texts of libraries, of `most` bytes together.
+    ///
+    /// # Errors
+    /// The payload holds something else, is damaged, or there are more bytes.
+    pub fn libraries(&self, most: usize) -> Result<Vec<Vec<u8>>, LibrariesProblem> {
+        let mut decoder = Decoder::new(Source::short(self.value, self.value.len().max(1)));
+        let (mut texts, mut left) = (Vec::new(), most);
+        let damaged = |_| LibrariesProblem::Damaged;
+        while !decoder.source.is_at_end().map_err(damaged)? {
+            match decoder.source.byte("a library").map_err(damaged)? {
+                opcode::FUNCTION => {}
+                opcode::FUNCTION_PRE_RELEASE => return Err(LibrariesProblem::Old),
+                _ => return Err(LibrariesProblem::Other),
+            }
+            let mut text = Vec::new();
+            decoder.longest = left as u64;
+            let read = decoder.string(&mut text, "the text of a library");
+            read.map_err(|_| match decoder.is_too_long {
+                true => LibrariesProblem::TooLong,
+                false => LibrariesProblem::Damaged,
+            })?;
+            left = left.saturating_sub(text.len());
+            texts.push(text);
+        }
+        Ok(texts)
+    }
+
     /// A reader of the value: it gives a string or a collection, with an empty key, and then the end. All of
     /// the payload is checked only when the reader has come to the end.
     pub fn read(&self) -> TypedReader<&'p [u8]> {
@@ -90,6 +118,28 @@ impl Writer<Vec<u8>> {
             .and_then(|()| self.sink.finish())
             .expect("a vector takes everything")
     }
+}
+
+/// A fault of a payload of libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LibrariesProblem {
+    /// It ends too early, or makes no sense.
+    Damaged,
+    /// It holds something else.
+    Other,
+    /// It holds functions of a release candidate of Redis 7.
+    Old,
+    /// There are more bytes than may be.
+    TooLong,
+}
+
+/// The payload of libraries with these texts.
+pub fn dump_libraries<'t>(texts: impl Iterator<Item = &'t [u8]>, compresses: bool) -> Vec<u8> {
+    let mut writer = Writer::payload(0, compresses);
+    for text in texts {
+        writer.library(text).expect("a vector takes everything");
+    }
+    writer.end_payload()
 }
 
 /// The payload of a string.

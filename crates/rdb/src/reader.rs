@@ -38,6 +38,8 @@ pub enum Item<'r> {
     },
     /// A key.
     Entry(Entry<'r>),
+    /// The text of a library of functions.
+    Library(&'r [u8]),
     /// Something that was passed over. Only where [`Reader::pass_unsupported`] was called.
     Unsupported(Unsupported<'r>),
 }
@@ -52,8 +54,6 @@ pub enum Unsupported<'r> {
         /// The type of its value, and how the file holds it.
         kind: &'static str,
     },
-    /// A function library of this name.
-    Function(String),
     /// Data of the module of this name that belongs to no key.
     Module(String),
 }
@@ -216,7 +216,7 @@ impl<R: Read> Reader<R> {
                 key: &self.first,
                 kind,
             }),
-            Part::Function(name) => Item::Unsupported(Unsupported::Function(name)),
+            Part::Library => Item::Library(&self.first),
             Part::Module(name) => Item::Unsupported(Unsupported::Module(name)),
         }
     }
@@ -258,16 +258,10 @@ impl<R: Read> Reader<R> {
                     }
                 }
                 opcode::FUNCTION => {
-                    let name = self.function()?;
-                    if self.passes {
-                        return Ok(Some(Part::Function(name)));
-                    }
-                    return Err(Problem::Function(name));
+                    self.read_first("the text of a library")?;
+                    return Ok(Some(Part::Library));
                 }
-                opcode::FUNCTION_PRE_RELEASE => {
-                    let unnamed = "(of a release candidate of Redis 7)";
-                    return Err(Problem::Function(unnamed.into()));
-                }
+                opcode::FUNCTION_PRE_RELEASE => return Err(Problem::OldFunction),
                 opcode::MODULE_AUX if self.passes => {
                     return self.passing().module_data().map(Part::Module).map(Some);
                 }
@@ -327,21 +321,6 @@ impl<R: Read> Reader<R> {
             MODULE | MODULE_2 => Err(self.passing().module()),
             _ => Err(Problem::Type(kind)),
         }
-    }
-
-    /// The name of a function library, which is in the first line of its code.
-    fn function(&mut self) -> Result<String, Problem> {
-        self.read_first("the code of a function library")?;
-        let line = self
-            .first
-            .split(|&byte| byte == b'\n')
-            .next()
-            .unwrap_or_default();
-        let line = String::from_utf8_lossy(line);
-        let name = line
-            .split_whitespace()
-            .find_map(|word| word.strip_prefix("name="));
-        Ok(name.unwrap_or("(without a name)").into())
     }
 
     fn end(&mut self) -> Result<Option<Part>, Problem> {
@@ -404,6 +383,6 @@ pub(crate) enum Part {
     Entry(Attributes),
     Begin(Attributes, Collection, Layout),
     Value(&'static str),
-    Function(String),
+    Library,
     Module(String),
 }

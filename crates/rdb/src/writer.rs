@@ -136,6 +136,15 @@ impl<W: Write> Writer<W> {
         self.string(value.as_bytes())
     }
 
+    /// The text of a library of functions.
+    ///
+    /// # Errors
+    /// See [`Writer::new`].
+    pub fn library(&mut self, text: &[u8]) -> io::Result<()> {
+        self.sink.put(&[opcode::FUNCTION])?;
+        self.string(text)
+    }
+
     /// Says that the keys from here on are in database `number`.
     ///
     /// # Errors

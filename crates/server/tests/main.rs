@@ -31,6 +31,7 @@ mod large_hashes;
 mod large_sets;
 mod large_values;
 mod later;
+mod libraries;
 mod limits;
 mod lists;
 mod log_start;

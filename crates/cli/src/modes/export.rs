@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::path::Path;
 
-use rdb::{Attributes, Writer};
+use rdb::{Attributes, Payload, Writer};
 use resp::Value;
 use sys::clock::realtime_ms;
 
@@ -54,7 +54,11 @@ pub(super) fn run(mut session: Session, options: &Options, path: &Path) -> Resul
         fields: Fields::default(),
         written: 0,
         unsupported: 0,
+        libraries: 0,
     };
+    if !chosen {
+        export.libraries(&mut session)?;
+    }
     let keys = databases.iter().map(|database| database.keys).sum();
     let bar = bar(
         keys,
@@ -187,9 +191,30 @@ struct Export<'a> {
     fields: Fields,
     written: u64,
     unsupported: u64,
+    /// Libraries of functions that were written.
+    libraries: u64,
 }
 
 impl Export<'_> {
+    /// Writes the libraries of functions of a server that has some.
+    fn libraries(&mut self, session: &mut Session) -> Result {
+        let request = [b"FUNCTION".to_vec(), b"DUMP".to_vec()];
+        // A server before version 7 has none.
+        let Value::Bulk(payload) = session.ask(&request)? else {
+            return Ok(());
+        };
+        let texts = Payload::check(&payload).and_then(|payload| payload.libraries(usize::MAX).ok());
+        let texts = texts.ok_or(Failure::other(
+            "the server's answer to FUNCTION DUMP cannot be read",
+        ))?;
+        self.libraries = texts.len() as u64;
+        for text in &texts {
+            let put = self.writer.library(text);
+            put.map_err(|error| wrong(self.path, &error))?;
+        }
+        Ok(())
+    }
+
     fn begin_database(&mut self, session: &mut Session, database: &Database) -> Result {
         let number = database.number;
         let select = [b"SELECT".to_vec(), number.to_string().into_bytes()];
@@ -405,8 +430,13 @@ impl Export<'_> {
             0 => String::new(),
             number => format!(", {number} left out that are not supported"),
         };
+        let libraries = match self.libraries {
+            0 => String::new(),
+            1 => " and 1 library".to_owned(),
+            all => format!(" and {all} libraries"),
+        };
         let text = format!(
-            "{} of {} saved",
+            "{}{libraries} of {} saved",
             count(self.written, "key"),
             count(databases, "database")
         );

@@ -81,6 +81,8 @@ pub(super) fn run(options: &Options, path: &Path) -> Result {
         written: 0,
         kept: 0,
         expired: 0,
+        libraries: 0,
+        kept_libraries: 0,
     };
     let result = import.file(wanted);
     import.tell(&survey, result)
@@ -125,6 +127,9 @@ struct Import<'a> {
     written: u64,
     kept: u64,
     expired: u64,
+    /// Libraries of functions that were loaded, and those that the server had.
+    libraries: u64,
+    kept_libraries: u64,
 }
 
 impl Import<'_> {
@@ -154,6 +159,9 @@ impl Import<'_> {
             };
             match item {
                 Typed::Item(Item::Database(number)) => database = number,
+                Typed::Item(Item::Library(text)) if wanted.is_none_or(|wanted| wanted == 0) => {
+                    self.library(text)?;
+                }
                 Typed::Item(Item::Entry(entry)) if is_wanted => {
                     self.put(entry.key, entry.value, entry.attributes)?;
                 }
@@ -185,6 +193,39 @@ impl Import<'_> {
         }
         bar.finish_and_clear();
         self.drain()
+    }
+
+    /// Adds a library of functions, on every node of a cluster. It takes the place of one of the same name,
+    /// unless such ones are to be left alone.
+    fn library(&mut self, text: &[u8]) -> Result {
+        self.drain()?;
+        let mut words = vec![b"FUNCTION".to_vec(), b"LOAD".to_vec()];
+        if !self.keeps_existing {
+            words.push(b"REPLACE".to_vec());
+        }
+        words.push(text.to_vec());
+        let mut is_kept = false;
+        for lane in &mut self.lanes.all {
+            match lane.ask(&words, true)? {
+                Value::Error(text)
+                    if self.keeps_existing && text.ends_with(b"' already exists") =>
+                {
+                    is_kept = true;
+                }
+                Value::Error(text) => {
+                    return Err(Failure::Other(format!(
+                        "a library of functions cannot be loaded: {}",
+                        String::from_utf8_lossy(&text)
+                    )));
+                }
+                _ => {}
+            }
+        }
+        match is_kept {
+            true => self.kept_libraries += 1,
+            false => self.libraries += 1,
+        }
+        Ok(())
     }
 
     fn select(&mut self, database: u64) -> Result {
@@ -479,9 +520,18 @@ impl Import<'_> {
             true => count(self.lanes.all.len() as u64, "node"),
             false => count(self.databases, "database"),
         };
-        let mut text = format!("{} written to {place}", count(self.written, "key"));
+        let libraries = match self.libraries {
+            0 => String::new(),
+            1 => " and 1 library".to_owned(),
+            all => format!(" and {all} libraries"),
+        };
+        let mut text = format!(
+            "{}{libraries} written to {place}",
+            count(self.written, "key")
+        );
+        let kept = self.kept + self.kept_libraries;
         for (number, what) in [
-            (self.kept, "left alone that the server had"),
+            (kept, "left alone that the server had"),
             (self.expired, "left out that had expired"),
             (survey.unsupported, "left out that are not supported"),
         ] {

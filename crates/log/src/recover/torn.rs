@@ -120,7 +120,7 @@ fn named(chain: &Chain) -> Result<Vec<Named>> {
                         open.retain(|(db, _), &mut number| {
                             let goes = match change {
                                 Rebind::Clear(cleared) => *db == cleared,
-                                Rebind::ClearAll => true,
+                                Rebind::ClearAll => *db != DbId::APART,
                                 Rebind::Name { .. } => false,
                             };
                             if goes {

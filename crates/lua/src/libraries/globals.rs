@@ -6,6 +6,7 @@ use std::os::raw::c_int;
 use mlua_sys as ffi;
 use mlua_sys::lua_CFunction;
 
+use crate::api::Api;
 use crate::proxy;
 use crate::raise::Functions;
 use crate::stack::Lua;
@@ -49,8 +50,8 @@ const OWN: [(&CStr, Functions); 4] = [
     (c"struct", structs::FUNCTIONS),
 ];
 
-/// Makes the globals of a new state, and pushes the base of them. `version`: the server's.
-pub(crate) fn build(lua: Lua<'_>, version: [u8; 3]) {
+/// Makes the globals of a new state, and pushes the base of them.
+pub(crate) fn build(lua: Lua<'_>, api: Api) {
     for (name, open) in OPENED {
         lua.push_function(open);
         lua.push(name.to_bytes());
@@ -93,13 +94,28 @@ pub(crate) fn build(lua: Lua<'_>, version: [u8; 3]) {
         lua.set_field(base, name);
     }
     lua.new_table(0, 32);
-    redis::fill(lua, version);
+    redis::fill(lua, api);
     proxy::wrap_top(lua);
     lua.copy(-1);
     lua.set_field(base, c"redis");
     lua.set_field(base, c"server");
     set_environment(lua, base);
     lua.remove(original);
+}
+
+/// Pushes the base of the globals that a library has while it is loaded: the function that registers others,
+/// and little more.
+pub(crate) fn push_load_base(lua: Lua<'_>, api: Api) {
+    lua.new_table(0, 2);
+    let base = lua.top();
+    lua.new_table(0, 8);
+    redis::fill_for_load(lua, api);
+    proxy::guard_missing(lua);
+    proxy::wrap_top(lua);
+    lua.copy(-1);
+    lua.set_field(base, c"redis");
+    lua.set_field(base, c"server");
+    proxy::guard_missing(lua);
 }
 
 /// Makes the proxy of the strings' library on top of the stack, and their metatable.

@@ -7,9 +7,11 @@ mod globals;
 mod math;
 mod msgpack;
 mod redis;
+mod register;
 mod sort;
 mod strings;
 mod structs;
 mod tables;
 
-pub(crate) use globals::build;
+pub(crate) use globals::{build, push_load_base};
+pub(crate) use register::{FLAGS, is_name};

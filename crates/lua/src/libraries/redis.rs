@@ -1,12 +1,16 @@
 //! The table `redis` (and `server`): commands, and the few other things that scripts ask of the server.
 
+use std::ffi::CStr;
+
 use mlua_sys as ffi;
 use resp::number::{DOUBLE_TEXT_LEN, INTEGER_TEXT_LEN, format_f64, format_i64};
 use resp::reply::Protocol;
 use resp::request::Span;
 use sha1_smol::Sha1;
 
-use crate::errors;
+use super::register::register;
+use crate::api::Api;
+use crate::errors::{self, fail};
 use crate::host::{Arguments, BUFFER_KEPT, Called, Host, Level};
 use crate::machine::{Command, Machine};
 use crate::raise::{Functions, Raise, Returned, callback};
@@ -15,24 +19,37 @@ use crate::stack::{Lua, truncated};
 
 const FUNCTIONS: Functions = &[
     (c"acl_check_cmd", callback!(may_call)),
-    (c"breakpoint", callback!(breakpoint)),
     (c"call", callback!(call)),
-    (c"debug", callback!(debug)),
     (c"error_reply", callback!(error_reply)),
     (c"log", callback!(log)),
     (c"pcall", callback!(call_protected)),
-    (c"replicate_commands", callback!(replicate_commands)),
     (c"set_repl", callback!(set_replication)),
     (c"setresp", callback!(set_protocol)),
     (c"sha1hex", callback!(sha1hex)),
     (c"status_reply", callback!(status_reply)),
 ];
 
-const CONSTANTS: [(&std::ffi::CStr, f64); 9] = [
+/// Those of scripts alone.
+const FUNCTIONS_OF_SCRIPTS: Functions = &[
+    (c"breakpoint", callback!(breakpoint)),
+    (c"debug", callback!(debug)),
+    (c"replicate_commands", callback!(replicate_commands)),
+];
+
+/// Those that a library has while it is loaded.
+const FUNCTIONS_AT_LOAD: Functions = &[
+    (c"log", callback!(log)),
+    (c"register_function", callback!(register)),
+];
+
+const LEVELS: [(&CStr, f64); 4] = [
     (c"LOG_DEBUG", 0.0),
     (c"LOG_VERBOSE", 1.0),
     (c"LOG_NOTICE", 2.0),
     (c"LOG_WARNING", 3.0),
+];
+
+const REPLICATION: [(&CStr, f64); 5] = [
     (c"REPL_NONE", 0.0),
     (c"REPL_AOF", 1.0),
     (c"REPL_SLAVE", 2.0),
@@ -41,15 +58,39 @@ const CONSTANTS: [(&std::ffi::CStr, f64); 9] = [
 ];
 
 /// Fills the table on top of the stack.
-pub(crate) fn fill(lua: Lua<'_>, version: [u8; 3]) {
-    for &(name, function) in FUNCTIONS {
+pub(crate) fn fill(lua: Lua<'_>, api: Api) {
+    set_functions(lua, FUNCTIONS);
+    if let Api::Scripts(_) = api {
+        set_functions(lua, FUNCTIONS_OF_SCRIPTS);
+    }
+    set_constants(lua, &REPLICATION);
+    set_constants(lua, &LEVELS);
+    set_version(lua, api);
+}
+
+/// Fills the table on top of the stack for a library that is loaded.
+pub(crate) fn fill_for_load(lua: Lua<'_>, api: Api) {
+    set_functions(lua, FUNCTIONS_AT_LOAD);
+    set_constants(lua, &LEVELS);
+    set_version(lua, api);
+}
+
+fn set_functions(lua: Lua<'_>, functions: Functions) {
+    for &(name, function) in functions {
         lua.push_function(function);
         lua.set_field(-2, name);
     }
-    for (name, number) in CONSTANTS {
+}
+
+fn set_constants(lua: Lua<'_>, constants: &[(&CStr, f64)]) {
+    for &(name, number) in constants {
         lua.push_number(number);
         lua.set_field(-2, name);
     }
+}
+
+fn set_version(lua: Lua<'_>, api: Api) {
+    let (Api::Scripts(version) | Api::Libraries(version)) = api;
     let [major, minor, patch] = version;
     let mut text = [0; 11];
     let len = write_version(version, &mut text);
@@ -73,12 +114,6 @@ fn write_version(version: [u8; 3], text: &mut [u8; 11]) -> usize {
         len += digits.len();
     }
     len
-}
-
-/// Raises an error of one of these functions.
-fn fail(lua: Lua<'_>, text: &[u8]) -> Returned {
-    errors::push(lua, text);
-    Err(Raise::Top)
 }
 
 const NO_ARGUMENTS: &[u8] = b"Please specify at least one argument for this redis lib call";

@@ -25,7 +25,7 @@ fn passed(parts: &[&[u8]]) -> Result<Vec<String>, Error> {
             Item::Unsupported(Unsupported::Value { key, kind }) => {
                 passed.push(format!("{kind} {}", String::from_utf8_lossy(key)));
             }
-            Item::Unsupported(Unsupported::Function(name)) => passed.push(format!("f {name}")),
+            Item::Library(text) => passed.push(format!("l {}", text.escape_ascii())),
             Item::Unsupported(Unsupported::Module(name)) => passed.push(format!("m {name}")),
             other => panic!("{other:?}"),
         }
@@ -79,11 +79,11 @@ fn values_of_every_type_are_passed_over() {
 }
 
 #[test]
-fn functions_and_data_of_modules_are_passed_over() {
+fn libraries_are_read_and_data_of_modules_is_passed_over() {
     let function = b"\xf5\x12#!lua name=mine \nx";
     let aux = b"\xf7\x81\x0a\xc6\x9e\x2f\x4c\x71\xc4\x01\x02\x05\x02\x07\x00";
     let found = passed(&[function, aux]).expect("they can be");
-    assert_eq!(found[0], "f mine");
+    assert_eq!(found[0], "l #!lua name=mine \\nx");
     assert!(found[1].starts_with("m "), "{found:?}");
 }
 

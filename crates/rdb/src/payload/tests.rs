@@ -254,3 +254,27 @@ fn kinds_that_are_not_wanted_are_refused() {
         assert!(matches!(error.problem, Problem::Type(_)), "{error}");
     }
 }
+
+#[test]
+fn libraries_come_back_from_their_payload() {
+    let texts = [
+        b"#!lua name=a\n".repeat(100),
+        b"#!lua name=b\n".to_vec(),
+        Vec::new(),
+    ];
+    for compresses in [true, false] {
+        let payload = dump_libraries(texts.iter().map(Vec::as_slice), compresses);
+        let payload = Payload::check(&payload).expect("it is whole");
+        assert_eq!(payload.libraries(1 << 20).expect("it has texts"), texts);
+        assert_eq!(payload.libraries(1310), Err(LibrariesProblem::TooLong));
+    }
+    // As redis-server 7.0.15 gives it for none, and payloads without a library.
+    let none = b"\x0a\x00\x5d\x9b\x5c\x40\x0f\x7f\xa2\xda";
+    let payload = Payload::check(none).expect("it is whole");
+    assert_eq!(payload.libraries(0), Ok(Vec::new()));
+    let wrong = |value: &[u8]| Payload::of_value(value, 10).libraries(100);
+    assert_eq!(wrong(b"\x00\x01k"), Err(LibrariesProblem::Other));
+    assert_eq!(wrong(b"\xf6\x01k"), Err(LibrariesProblem::Old));
+    assert_eq!(wrong(b"\xf5\x05k"), Err(LibrariesProblem::Damaged));
+    assert_eq!(wrong(b"\xf5"), Err(LibrariesProblem::Damaged));
+}

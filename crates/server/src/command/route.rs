@@ -305,6 +305,11 @@ fn declares_writes(server: &Server, command: &Command, args: &Args<'_>) -> bool 
         "evalsha" | "evalsha_ro" => Script::parse_sha(word)
             .and_then(|sha| server.scripts.get(&sha))
             .map(|script| script.flags),
+        "fcall" | "fcall_ro" => server
+            .persistence
+            .libraries
+            .function(word)
+            .map(|script| script.flags),
         _ => None,
     };
     flags.is_some_and(|flags| flags.is_declared && !flags.no_writes)

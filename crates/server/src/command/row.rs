@@ -150,7 +150,7 @@ impl Control {
             "quit" => Control::Quit,
             "reset" => Control::Reset,
             "select" => Control::Select,
-            "eval" | "evalsha" | "eval_ro" | "evalsha_ro" => Control::Script,
+            "eval" | "evalsha" | "eval_ro" | "evalsha_ro" | "fcall" | "fcall_ro" => Control::Script,
             _ => Control::None,
         }
     }

@@ -44,4 +44,4 @@ pub(crate) use rewrite::{remove_leftovers, rewrite};
 pub(crate) use settings::{Change, ClientClass, Settings};
 pub(crate) use table::{Row, Setting, TABLE};
 pub(crate) use value::parse_memory;
-pub(crate) use version::{REDIS_VERSION, VERSION};
+pub(crate) use version::{REDIS_VERSION, VERSION, redis_version};

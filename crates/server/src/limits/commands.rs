@@ -101,6 +101,19 @@ pub(crate) const SCRIPTS_OF_EVAL: usize = 500;
 /// Functions of scripts that a worker keeps; beyond that it begins again with none.
 pub(crate) const FUNCTIONS_OF_SCRIPTS: usize = 2000;
 
+/// Bytes of the longest text of a library, and of the memory that it may take while it registers functions.
+pub(crate) const LIBRARY_TEXT_MOST: usize = 16 << 20;
+pub(crate) const LIBRARY_MEMORY: usize = 256 << 20;
+
+/// Bytes of the texts of all libraries of a payload.
+pub(crate) const LIBRARIES_TEXT_MOST: usize = 128 << 20;
+
+/// How long the text of a library may run: on the thread of a worker, in FUNCTION LOAD altogether, and where
+/// it has been accepted before.
+pub(crate) const LIBRARY_QUICK: std::time::Duration = std::time::Duration::from_millis(5);
+pub(crate) const LIBRARY_LOAD_MOST: std::time::Duration = std::time::Duration::from_millis(500);
+pub(crate) const LIBRARY_AGAIN_MOST: std::time::Duration = std::time::Duration::from_secs(10);
+
 /// Bytes of the buffer of replies that a worker keeps between scripts.
 pub(crate) const SCRIPT_BUFFER_KEPT: usize = 64 << 10;
 

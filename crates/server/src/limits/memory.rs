@@ -66,8 +66,10 @@ pub(crate) const LEAST_ROOM_BYTES: i64 = 4 * 1024;
 pub(crate) const LOG_WORK_SHARE: i64 = 4;
 pub(crate) const LOG_WORK_BYTES: i64 = 1024 * 1024;
 
-/// The part of `maxmemory` that clients may take while `maxmemory-clients` is 0: one in this many.
+/// The part of `maxmemory` that clients may take while `maxmemory-clients` is 0: one in this many, or a
+/// little if that is more. With a `maxmemory` of some bytes a client could not even set another one.
 pub(crate) const CLIENTS_SHARE: i64 = 8;
+pub(crate) const LEAST_CLIENTS_BYTES: i64 = 64 * 1024;
 
 /// The part of `maxmemory` that the table of tracked keys may take: one in this many. Beyond it keys
 /// leave the table, and clients that have read them are told so.

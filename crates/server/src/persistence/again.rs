@@ -75,6 +75,7 @@ fn again(server: &'static Durable) -> Result<(), AgainError> {
 fn empty(server: &Durable) -> Result<(), String> {
     let alone = server.keyspace.turns().exclusive();
     let taken = server.keyspace.take_all(&alone);
+    server.persistence.libraries.clear(&mut |_, _| {});
     drop(alone);
     drop(taken);
     server.wait_for_reclaims()

@@ -3,16 +3,20 @@
 //! Budget of a record: its share of a turn and of its shard's lock, with the other records of its slice; two
 //! cache misses, prefetched.
 
-use ferrite_log::{Appender, Change, Current, Record, Relocate, Replayed, Value, Verdict, judge};
+use ferrite_log::{
+    Appender, Change, Current, DbId, Record, Relocate, Replayed, Value, Verdict, judge,
+};
 use keyspace::collection::log::leaf::LeafRecord;
 use keyspace::collection::log::ledger::DESCRIPTOR_LEN;
 use keyspace::{Database, EntryMut, Guard, Key, Turn};
 use parking_lot::Mutex;
 
+use super::libraries;
 use super::sizes::Sizes;
 use crate::persistence::durable::Durable;
 use crate::persistence::instances::{Owner, mark_dead, write_leaf};
 use crate::persistence::journal::{Replaced, address_of, stored, tag_of, with_value};
+use crate::script::Libraries;
 
 /// Decides about records for the log, and moves live ones.
 pub(super) struct Relocator {
@@ -48,14 +52,17 @@ impl Relocate for Relocator {
         records: &[Replayed<'_>],
         is_oldest: bool,
     ) -> usize {
-        self.visit(records, |done, guard, its, owner| {
+        self.visit(records, |done, its, found| {
             if done > 0 && !appender.may_relocate(&its.record) {
                 return false;
             }
-            if let Some(owner) = owner {
-                return relocate_instance(guard, appender, &its.record, owner);
+            match found {
+                Visited::Library(all) => libraries::relocate(all, appender, &its.record, is_oldest),
+                Visited::Key(guard) => self.relocate_one(guard, appender, its, is_oldest),
+                Visited::Instance(guard, owner) => {
+                    relocate_instance(guard, appender, &its.record, owner)
+                }
             }
-            self.relocate_one(guard, appender, its, is_oldest)
         })
     }
 
@@ -65,16 +72,16 @@ impl Relocate for Relocator {
         is_oldest: bool,
         tell: &mut dyn FnMut(&Record<'_>, Verdict),
     ) {
-        self.visit(records, |_, guard, its, owner| {
-            if let Some(owner) = owner {
-                tell(&its.record, judge_instance(guard, &its.record, owner));
-                return true;
-            }
-            let entry = guard.find(key_of(its));
-            tell(
-                &its.record,
-                judge(&its.record, entry.as_ref().and_then(current), is_oldest),
-            );
+        self.visit(records, |_, its, found| {
+            let verdict = match found {
+                Visited::Library(all) => libraries::verdict(all, &its.record, is_oldest),
+                Visited::Instance(guard, owner) => judge_instance(guard, &its.record, owner),
+                Visited::Key(guard) => {
+                    let entry = guard.find(key_of(its));
+                    judge(&its.record, entry.as_ref().and_then(current), is_oldest)
+                }
+            };
+            tell(&its.record, verdict);
             true
         });
     }
@@ -85,6 +92,16 @@ impl Relocate for Relocator {
         self.sizes.lock().note(self.server, &turn);
         turn.leave();
     }
+}
+
+/// The owner of a record.
+enum Visited<'v, 'g> {
+    /// A key of the locked shard.
+    Key(&'v mut Guard<'g>),
+    /// A tree, which belongs to a key of the locked shard.
+    Instance(&'v mut Guard<'g>, &'v Owner),
+    /// A library: its record is of no database.
+    Library(&'v Libraries),
 }
 
 /// Whether the whole value is in a file of its own.
@@ -114,7 +131,7 @@ impl Relocator {
     fn visit(
         &self,
         records: &[Replayed<'_>],
-        mut with: impl FnMut(usize, &mut Guard<'_>, &Replayed<'_>, Option<&Owner>) -> bool,
+        mut with: impl FnMut(usize, &Replayed<'_>, Visited<'_, '_>) -> bool,
     ) -> usize {
         let (keyspace, now) = (&self.server.keyspace, sys::clock::realtime_ms());
         let mut turn = self.turn.lock();
@@ -137,6 +154,16 @@ impl Relocator {
         };
         let mut done = 0;
         'slice: for near in records.chunk_by(is_near) {
+            if near[0].record.db == DbId::APART {
+                let all = &self.server.persistence.libraries;
+                for its in near {
+                    if !with(done, its, Visited::Library(all)) {
+                        break 'slice;
+                    }
+                    done += 1;
+                }
+                continue;
+            }
             let Some(number) = number(&near[0]) else {
                 done += near.len();
                 continue;
@@ -154,7 +181,11 @@ impl Relocator {
                 },
             };
             for its in near {
-                if !with(done, &mut guard, its, owner.as_ref()) {
+                let visited = match &owner {
+                    Some(owner) => Visited::Instance(&mut guard, owner),
+                    None => Visited::Key(&mut guard),
+                };
+                if !with(done, its, visited) {
                     break 'slice;
                 }
                 done += 1;

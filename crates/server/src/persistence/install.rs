@@ -22,7 +22,7 @@ impl Persistence {
         let log = own.log.read();
         let appender = log.as_ref()?.appender(Some(wake));
         let appender = appender.expect("the log was opened for that many workers");
-        Some(Journal::new(appender, &own.ids, &own.instances))
+        Some(Journal::new(appender, own))
     }
 
     /// Lets workers write to a log from their next turns on. No worker is inside a turn.

@@ -16,9 +16,13 @@
 //! 2. Every record whose address an entry has lost was reported to the log as dead, once.
 
 mod batches;
+mod libraries;
 mod offloading;
+mod replaced;
 mod trees;
 
+pub(super) use libraries::{LIBRARY_TAG, log_libraries, place, replaced};
+pub(crate) use replaced::Replaced;
 pub(crate) use trees::with_value;
 
 use std::cell::{Cell, RefCell};
@@ -27,15 +31,18 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
-use ferrite_log::{Address, Appender, Blob, DbId, Liveness, Lsn, Rebind, Refusal, Tag};
+use ferrite_log::{Address, Appender, Blob, DbId, Lsn, Rebind, Refusal, Tag};
 use keyspace::collection::log::edits::Edits;
 use keyspace::{
     ColdValue, EntryMut, EntryRef, Form, Guard, Key, Kind, LogAddress, Overwritten, Type,
 };
 
 use super::instances::Instances;
+use super::state::Persistence;
 use crate::limits::{JOURNAL_BATCH_BYTES, PATCH_MIN_BYTES, PATCH_SHARE};
+use crate::script::{Libraries, Recorded};
 use batches::Noted;
+use libraries::ChangedLibrary;
 
 /// A worker's access to the log.
 pub(crate) struct Journal {
@@ -45,6 +52,7 @@ pub(crate) struct Journal {
     /// Log ids of the databases, by number.
     ids: &'static [AtomicU16],
     instances: Arc<Instances>,
+    libraries: &'static Libraries,
     /// Memory for the edits of a command.
     edits: Cell<Edits>,
 }
@@ -63,6 +71,8 @@ struct Inner {
     has_trees: bool,
     /// Databases that the transaction has emptied or exchanged.
     rebinds: Vec<Rebind>,
+    /// Libraries that the batch has changed.
+    libraries: Vec<ChangedLibrary>,
     /// Bytes left for writing values whole before they leave memory, and bytes that the next such value
     /// needs.
     relog_left: u64,
@@ -78,36 +88,6 @@ enum Mode {
     Batch,
     /// As the next record of a batch with known sizes; all are sets.
     Series,
-}
-
-/// Record of a replaced entry: its address, and the length of the value in bytes.
-#[derive(Clone, Copy)]
-pub(crate) struct Replaced {
-    address: Address,
-    value: usize,
-}
-
-impl Replaced {
-    /// A value of so many bytes, with its record.
-    pub(super) fn at(address: Address, value: usize) -> Replaced {
-        Replaced { address, value }
-    }
-
-    /// Record of the old entry, if it was in the log.
-    #[inline]
-    pub(crate) fn of(old: Option<Overwritten>) -> Option<Replaced> {
-        let old = old.filter(|old| old.address.is_known())?;
-        Some(Replaced {
-            address: Address::from_bits(old.address.0.get())?,
-            value: old.value_len,
-        })
-    }
-
-    /// Reports the record as dead. `key`: length of the key in bytes.
-    #[inline]
-    pub(crate) fn mark_dead(self, key: usize, liveness: &mut Liveness) {
-        liveness.dead(self.address, key, self.value);
-    }
 }
 
 /// Shards that a batch holds.
@@ -258,11 +238,7 @@ impl Journal {
 }
 
 impl Journal {
-    pub(crate) fn new(
-        mut appender: Appender,
-        ids: &'static [AtomicU16],
-        instances: &Arc<Instances>,
-    ) -> Journal {
+    pub(crate) fn new(mut appender: Appender, persistence: &'static Persistence) -> Journal {
         Journal {
             inner: RefCell::new(Inner {
                 answered: appender.commit(),
@@ -273,12 +249,14 @@ impl Journal {
                 keys: Vec::new(),
                 has_trees: false,
                 rebinds: Vec::new(),
+                libraries: Vec::new(),
                 relog_left: 0,
                 relog_bytes: 0,
             }),
             may_remove: Cell::new(false),
-            ids,
-            instances: Arc::clone(instances),
+            ids: &persistence.ids,
+            instances: Arc::clone(&persistence.instances),
+            libraries: &persistence.libraries,
             edits: Cell::default(),
         }
     }
@@ -395,7 +373,7 @@ impl Journal {
     pub(crate) fn swap(&self, first: usize, second: usize) {
         let (one, two) = (self.id(first), self.id(second));
         self.bind(&[(first, two), (second, one)].map(|(db, id)| Rebind::Name {
-            number: u16::try_from(db).expect("there are at most 65536 databases"),
+            number: u16::try_from(db).expect("there are at most 65535 databases"),
             id,
         }));
     }
@@ -461,6 +439,33 @@ impl Inner {
         if let Some(old) = replaced {
             old.mark_dead(key, self.appender.liveness());
         }
+    }
+}
+
+impl Journal {
+    /// Notes that a library has changed, for the batch that runs.
+    pub(crate) fn library_changed(&self, name: &str, before: Option<Recorded>) {
+        let mut inner = self.inner.borrow_mut();
+        match inner.libraries.iter_mut().find(|its| its.name == name) {
+            // A text of the batch itself has no record yet.
+            Some(own) => own.before = own.before.or(before),
+            None => inner.libraries.push(ChangedLibrary {
+                name: name.to_owned(),
+                before,
+            }),
+        }
+    }
+
+    /// Logs the libraries that have changed since, unless it is part of a transaction. No other worker is
+    /// inside a turn.
+    pub(crate) fn finish_libraries(&self) {
+        struct Nothing;
+        impl Held for Nothing {
+            fn with(&mut self, _: usize, _: u64, _: &mut dyn FnMut(&mut Guard<'_>)) {
+                unreachable!("a library is no key");
+            }
+        }
+        self.finish(&mut Nothing);
     }
 }
 

@@ -11,7 +11,8 @@ use keyspace::{Database, Offloading, ShardId, Turn};
 use parking_lot::Mutex;
 
 use super::instances::is_written;
-use super::switch::{ensure, log_some};
+use super::room_in_log::ensure;
+use super::switch::log_some;
 use crate::config::Setting;
 use crate::limits::{PACK_SHARE, RELIEF_LEAVES, RELIEF_PASSES, RELIEF_SHARE};
 use crate::persistence::durable::Durable;

@@ -8,6 +8,7 @@
 //! values are, so that the server is ready soon; they are loaded in the background (`warming`). Collections
 //! whose items expire are not left.
 
+mod memory;
 mod trees;
 mod values;
 
@@ -24,10 +25,11 @@ use parking_lot::Mutex;
 
 use super::amendments::{Amendments, Part, What};
 use super::large::Large;
+use super::libraries::ReplayedLibraries;
 use super::options::directory;
 use super::sizes;
 use super::spill::Spill;
-use super::tile_store::{ReplayMemory, ReplayStore};
+use super::tile_store::ReplayStore;
 use super::tree_replay::{Claim, TreeReplay, message, waiting_bytes};
 use super::warming;
 use crate::config::Setting;
@@ -35,13 +37,12 @@ use crate::limits::{BARREN_SKIPS, PACK_SHARE, PATCH_MIN_BYTES, REPLAY_FETCHES};
 use crate::persistence::durable::Durable;
 use crate::persistence::journal::{address_of, is_expiring, stored, type_of};
 
+pub(super) use memory::LoadMemory;
+use memory::is_short;
 use trees::Unfilled;
 
 /// Spreads numbers of instances over all hashes.
 const INSTANCE_SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// Part of `maxmemory` that a replay keeps free where values may stay in the log.
-const LOAD_ROOM_SHARE: usize = 8;
 
 /// Time at which a replay decides about expiry: before everything.
 const BEFORE_ALL: i64 = 0;
@@ -67,6 +68,7 @@ pub(super) struct Loader {
     reader: ValueReader,
     /// Changes of parts of values that are not at hand.
     amendments: Amendments,
+    libraries: ReplayedLibraries,
     trees: TreeReplay,
     /// Number of values that were read back for a patch.
     fetches: AtomicUsize,
@@ -124,6 +126,7 @@ impl Loader {
             barren: AtomicUsize::new(0),
             reader: recovery.value_reader(),
             amendments: Amendments::default(),
+            libraries: ReplayedLibraries::default(),
             trees: TreeReplay::new(waiting, store),
             fetches: AtomicUsize::new(0),
             has_left: AtomicBool::new(false),
@@ -167,7 +170,7 @@ impl Loader {
     ///
     /// # Errors
     /// The log has data that this server can't hold, or lacks data.
-    pub(super) fn finish(self) -> Result<Left, Unfinished> {
+    pub(super) fn finish(mut self) -> Result<Left, Unfinished> {
         let mut outcome = Unfilled::default();
         let is_sound = self.problem.lock().is_none() && self.settle_instances();
         if is_sound {
@@ -183,6 +186,7 @@ impl Loader {
                 lacking: std::mem::take(&mut self.lacking.lock()),
             });
         }
+        std::mem::take(&mut self.libraries).settle(self.server);
         let gone = outcome.gone.into_iter().map(|its| (its.id, its.name));
         let (values, blobs) = (self.has_left.load(Relaxed), self.has_blobs.load(Relaxed));
         let mut left = Left {
@@ -308,6 +312,18 @@ impl Loader {
         let read = self.reader.read(lsn, key.bytes, len);
         let bytes = read.map_err(|error| error.to_string())?;
         bytes.ok_or_else(|| format!("the record at {lsn} is not there"))
+    }
+
+    fn apply_to_library(&self, its: &Replayed<'_>) {
+        let record = &its.record;
+        let key = Key {
+            bytes: record.key,
+            hash: its.hash,
+        };
+        let read = |len| self.read(record.lsn, key, len);
+        if let Err(problem) = self.libraries.apply(record, &read) {
+            self.give_up(format!("cannot load the log: {problem}"));
+        }
     }
 
     fn give_up(&self, reason: String) {
@@ -468,33 +484,9 @@ impl Loader {
     }
 }
 
-/// The memory that parts of collections may take.
-pub(super) struct LoadMemory<'s> {
-    pub(super) server: &'s Durable,
-    pub(super) may_leave: bool,
-}
-
-impl ReplayMemory for LoadMemory<'_> {
-    fn is_short(&self, more: usize) -> bool {
-        self.may_leave && is_short(self.server, more)
-    }
-
-    fn give_back(&self) {
-        self.server.memory.purge_if_much();
-    }
-}
-
-/// Whether memory is short, if `more` bytes are taken. A part of the limit is kept free, because what leaves
-/// memory leaves gaps between what stays. What threads of the load have freed may still be in the allocator's
-/// hands, which no worker looks at meanwhile.
-fn is_short(server: &Durable, more: usize) -> bool {
-    let memory = &server.memory;
-    let limit = server.settings.int(Setting::MaxMemory).unsigned_abs() as usize;
-    let is_near = memory.is_near_with(more + limit / LOAD_ROOM_SHARE);
-    if is_near && memory.look_again(sys::clock::realtime_ms()) {
-        memory.purge_if_much();
-    }
-    is_near
+/// Whether a record is about a key of a database.
+fn is_of_key(record: &Record<'_>) -> bool {
+    record.db != DbId::APART && !record.is_of_instance()
 }
 
 /// Sets a flag that many threads may set.
@@ -550,7 +542,7 @@ impl Replayer for Loader {
         turn.enter();
         // Most of the time is spent on cache misses, so all are prefetched first.
         let databases = || {
-            let keys = records.iter().filter(|its| !its.record.is_of_instance());
+            let keys = records.iter().filter(|its| is_of_key(&its.record));
             keys.filter_map(|replayed| {
                 let number = self.number(replayed.record.db)?;
                 Some((keyspace.database(&turn, number), replayed.hash))
@@ -564,6 +556,10 @@ impl Replayer for Loader {
                 && keyspace.shard_of(one.hash) == keyspace.shard_of(other.hash)
         };
         for near in records.chunk_by(is_near) {
+            if near[0].record.db == DbId::APART {
+                near.iter().for_each(|its| self.apply_to_library(its));
+                continue;
+            }
             if near[0].record.is_of_instance() {
                 near.iter()
                     .for_each(|its| self.apply_to_instance(&its.record));

@@ -15,6 +15,7 @@ use super::reading::Reading;
 use super::warming::Warming;
 use crate::config::{Setting, Settings};
 use crate::request::Failure;
+use crate::script::Libraries;
 use crate::shared::ColdLeaves;
 
 /// Phase of the log as a whole.
@@ -54,6 +55,8 @@ pub(crate) struct Persistence {
     pub(super) lost: Arc<Mutex<Option<Appender>>>,
     /// Trees of the log.
     pub(crate) instances: Arc<Instances>,
+    /// Libraries of functions, which are in the log beside the databases.
+    pub(crate) libraries: Libraries,
     pub(crate) reading: Reading,
     pub(crate) warming: Warming,
     /// Reason of the log's refusal, while the gate is closed for it.
@@ -79,6 +82,7 @@ impl Persistence {
                 .collect(),
             instances: Arc::new(Instances::new(Arc::clone(&lost), cold)),
             lost,
+            libraries: Libraries::default(),
             reading: Reading::default(),
             warming: Warming::default(),
             refusal: Mutex::default(),

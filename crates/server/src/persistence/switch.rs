@@ -14,18 +14,19 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use ferrite_log::{Appender, DbId, Error, Log, Rebind, Refusal};
+use ferrite_log::{Appender, DbId, Error, Log, Rebind};
 use keyspace::{Exclusive, Guard, Key, ShardId};
 
 use super::options::{directory, log_options};
+use super::room_in_log::ensure;
 use super::state::{Persistence, Phase};
-use super::{bring_back, redis_files};
+use super::{bring_back, libraries, redis_files};
 use crate::config::Setting;
 use crate::limits::{
-    ARRIVING_LOOK, ARRIVING_PATIENCE, BEGIN_BUCKETS, BEGIN_BYTES, BEGIN_RETRY_MS,
-    BETWEEN_TURNS_LOOK, BRING_BACK_LOOKS,
+    ARRIVING_LOOK, ARRIVING_PATIENCE, BEGIN_BUCKETS, BEGIN_BYTES, BETWEEN_TURNS_LOOK,
+    BRING_BACK_LOOKS,
 };
 use crate::persistence::durable::Durable;
 use crate::persistence::journal::{stored, tag_of, with_value};
@@ -305,6 +306,7 @@ fn end(server: &'static Durable, alone: Exclusive<'static>) {
     }
     let forgotten = walk(server, |guard, position| guard.forget_log(position));
     server.persistence.instances.clear();
+    server.persistence.libraries.forget_places();
     if let Err(problem) = forgotten {
         log::error!("{problem}");
     }
@@ -325,6 +327,7 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), String> 
 pub(crate) fn log_everything(server: &Durable) -> Result<(), String> {
     let own = &server.persistence;
     let mut appender = own.appender()?;
+    libraries::log_missing(server, &mut appender)?;
     let ids: Vec<DbId> = own.ids.iter().map(|id| DbId(id.load(Relaxed))).collect();
     let mut turn = server.keyspace.turns().register();
     // By log ids, which stay when databases are exchanged.
@@ -382,29 +385,6 @@ pub(super) fn log_some(
         }
     }
     Some(at)
-}
-
-/// Reserves space in the log; waits while the disk is full.
-pub(super) fn ensure(server: &Durable, appender: &mut Appender) -> Result<(), String> {
-    ensure_bytes(server, appender, BEGIN_BYTES)
-}
-
-/// The same for so many bytes.
-pub(super) fn ensure_bytes(
-    server: &Durable,
-    appender: &mut Appender,
-    bytes: u64,
-) -> Result<(), String> {
-    loop {
-        if server.is_shutting_down() || !server.persistence.is_open() {
-            return Err("the log was closed before all data was in it".into());
-        }
-        match appender.ensure(bytes) {
-            Ok(()) => return Ok(()),
-            Err(Refusal::Full(_)) => std::thread::sleep(Duration::from_millis(BEGIN_RETRY_MS)),
-            Err(refusal) => return Err(refusal.to_string()),
-        }
-    }
 }
 
 /// Visits all buckets of all databases, a few under each lock.

@@ -11,6 +11,14 @@ use crate::limits::ERROR_ECHO_BYTES;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure(pub(crate) Cow<'static, [u8]>);
 
+/// A script runs, or a function.
+pub(crate) const fn busy(is_function: bool) -> Failure {
+    match is_function {
+        true => BUSY_FUNCTION,
+        false => BUSY_SCRIPT,
+    }
+}
+
 impl From<Damage> for Failure {
     fn from(damage: Damage) -> Failure {
         let text = format!("IOERR a part of a collection in the log makes no sense ({damage:?})");
@@ -93,8 +101,11 @@ pub(crate) fn start(arg: &[u8], most: usize) -> &[u8] {
 }
 
 pub(crate) const LOADING: Failure = Failure::of("LOADING Redis is loading the dataset in memory");
-pub(crate) const BUSY: Failure = Failure::of(
+const BUSY_SCRIPT: Failure = Failure::of(
     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+);
+const BUSY_FUNCTION: Failure = Failure::of(
+    "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.",
 );
 pub(crate) const SYNTAX: Failure = Failure::of("ERR syntax error");
 pub(crate) const NOT_AN_INTEGER: Failure =

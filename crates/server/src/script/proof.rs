@@ -6,23 +6,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::places::{FindPlaces, KeyPlaces};
 use super::tokens::{Token, tokens};
 
-/// Places of the keys of a command: the index of the first (0: it has none), of the last (negative: from the
-/// end), and the step between.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeyPlaces {
-    pub(crate) first: usize,
-    pub(crate) last: i32,
-    pub(crate) step: usize,
-}
-
-/// Finds the places of the keys of a command by its name and its first argument; `None` if they are elsewhere
-/// or unknown.
-pub(crate) type FindPlaces<'f> = &'f dyn Fn(&[u8], Option<&[u8]>) -> Option<KeyPlaces>;
-
 /// Bytes of the longest text that is looked at.
-const LONGEST: usize = 64 << 10;
+pub(super) const LONGEST: usize = 64 << 10;
 
 /// Tokens that are looked at for the beginning of a statement.
 const STATEMENT_MOST: usize = 256;
@@ -40,7 +28,8 @@ const OTHER_WAYS: [&[u8]; 8] = [
 ];
 
 /// Members of the tables `redis` and `server` that use no data.
-const HARMLESS: [&[u8]; 14] = [
+const HARMLESS: [&[u8]; 15] = [
+    b"register_function",
     b"error_reply",
     b"status_reply",
     b"sha1hex",
@@ -71,8 +60,12 @@ pub(crate) fn proven(text: &[u8], places: FindPlaces<'_>) -> Proven {
     if text.len() > LONGEST {
         return Proven::default();
     }
-    let tokens = tokens(text);
-    let Some(proof) = Proof::of(&tokens) else {
+    proven_of(&tokens(text), places)
+}
+
+/// The same by its tokens.
+pub(super) fn proven_of(tokens: &[Token<'_>], places: FindPlaces<'_>) -> Proven {
+    let Some(proof) = Proof::of(tokens) else {
         return Proven::default();
     };
     let all = || 0..tokens.len();

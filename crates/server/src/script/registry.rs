@@ -13,24 +13,27 @@ use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed, Order
 use parking_lot::RwLock;
 use sha1_smol::Sha1;
 
-use super::Flags;
-use super::proof::{FindPlaces, proven};
+use super::places::FindPlaces;
+use super::proof::{Proven, proven};
+use super::{Flags, Library, Listed};
 use crate::limits::{SCRIPT_QUICK_NS, SCRIPTS_OF_EVAL};
 
 /// The SHA-1 of a text.
 pub(crate) type Sha = [u8; 20];
 
-/// A text and its properties.
+/// A text and its properties, or a function of a library.
 pub(crate) struct Script {
+    /// Of the text.
     pub(crate) sha: Sha,
-    /// The SHA-1 in hexadecimal digits.
+    /// The SHA-1 in hexadecimal digits, or the name of the function.
     pub(crate) name: String,
+    /// Empty for a function.
     pub(crate) text: Box<[u8]>,
+    /// The library of a function.
+    pub(crate) library: Option<Arc<Library>>,
     pub(crate) flags: Flags,
-    /// It uses no keys but those of its request, and has no loop.
-    pub(crate) names_its_keys: bool,
-    /// The same, and it does nothing with ARGV but to read its items.
-    pub(crate) only_reads_argv: bool,
+    /// Properties of a text without a loop.
+    proven: Proven,
     pace: AtomicU8,
     /// When it has run last (realtime ms).
     run_ms: AtomicI64,
@@ -61,6 +64,8 @@ const DIGITS: [u8; 256] = {
 
 /// Words of Lua: a script that has none of them has neither loops nor functions of its own.
 const LOOPS: [&[u8]; 4] = [b"while", b"for", b"repeat", b"function"];
+/// The same of a library, which is made of functions.
+const LOOPS_OF_LIBRARIES: [&[u8]; 3] = [b"while", b"for", b"repeat"];
 
 impl Script {
     /// The name of a text.
@@ -95,20 +100,56 @@ impl Script {
             sha,
             name: sha.iter().map(|byte| format!("{byte:02x}")).collect(),
             text: text.into(),
+            library: None,
             flags,
-            names_its_keys: false,
-            only_reads_argv: false,
-            pace: AtomicU8::new(match has_loop(text) {
-                true => Pace::Slow,
-                false => Pace::Quick,
-            } as u8),
+            proven: Proven::default(),
+            pace: AtomicU8::new(pace_of(text, &LOOPS) as u8),
             run_ms: AtomicI64::new(0),
         };
-        let proven = (!has_loop(text)).then(|| proven(script.body(), places));
-        let proven = proven.unwrap_or_default();
-        script.names_its_keys = proven.names_its_keys;
-        script.only_reads_argv = proven.only_reads_argv;
+        let is_quick = script.pace() == Pace::Quick;
+        let proven = is_quick.then(|| proven(script.body(), places));
+        script.proven = proven.unwrap_or_default();
         script
+    }
+
+    /// Finds out about a function of a library, unless that is known. `places`: as in [`Script::new`].
+    pub(crate) fn prove(&self, places: FindPlaces<'_>) {
+        if let Some(library) = &self.library
+            && pace_of(&library.text, &LOOPS_OF_LIBRARIES) == Pace::Quick
+        {
+            library.prove(places);
+        }
+    }
+
+    fn proven(&self) -> Proven {
+        match &self.library {
+            None => self.proven,
+            Some(library) => library.proven(),
+        }
+    }
+
+    /// Whether it uses no keys but those of its request, and has no loop.
+    pub(crate) fn names_its_keys(&self) -> bool {
+        self.proven().names_its_keys
+    }
+
+    /// Whether, besides, it does nothing with ARGV but to read its items.
+    pub(crate) fn only_reads_argv(&self) -> bool {
+        self.proven().only_reads_argv
+    }
+
+    /// A function of a library.
+    pub(crate) fn of_library(library: &Arc<Library>, listed: &Listed) -> Script {
+        Script {
+            sha: Sha::default(),
+            name: listed.name.clone(),
+            text: Box::default(),
+            library: Some(Arc::clone(library)),
+            flags: listed.flags(),
+            proven: Proven::default(),
+            pace: AtomicU8::new(pace_of(&library.text, &LOOPS_OF_LIBRARIES) as u8),
+            run_ms: AtomicI64::new(0),
+        }
     }
 
     /// The pace of its last run, or the one that its text suggests.
@@ -139,9 +180,13 @@ impl Script {
     }
 }
 
-fn has_loop(text: &[u8]) -> bool {
+/// The pace that a text suggests.
+fn pace_of(text: &[u8], loops: &[&[u8]]) -> Pace {
     let has = |word: &[u8]| text.windows(word.len()).any(|part| part == word);
-    LOOPS.into_iter().any(has)
+    match loops.iter().any(|word| has(word)) {
+        true => Pace::Slow,
+        false => Pace::Quick,
+    }
 }
 
 /// See the module.

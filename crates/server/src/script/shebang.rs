@@ -19,6 +19,22 @@ pub(crate) struct Flags {
     pub(crate) cross_slot: bool,
 }
 
+impl Flags {
+    /// Sets the flag of a name. Returns whether there is one.
+    pub(super) fn set(&mut self, name: &[u8]) -> bool {
+        match name {
+            b"no-writes" => self.no_writes = true,
+            b"allow-oom" => self.allow_oom = true,
+            // No server here has data that is old.
+            b"allow-stale" => {}
+            b"no-cluster" => self.no_cluster = true,
+            b"allow-cross-slot-keys" => self.cross_slot = true,
+            _ => return false,
+        }
+        true
+    }
+}
+
 /// Reads the first line, if it is one of these.
 ///
 /// # Errors
@@ -51,20 +67,12 @@ pub(crate) fn flags_of(text: &[u8]) -> Result<Flags, Failure> {
             .split(|&byte| byte == b',')
             .filter(|flag| !flag.is_empty())
         {
-            match flag {
-                b"no-writes" => flags.no_writes = true,
-                b"allow-oom" => flags.allow_oom = true,
-                // No server here has data that is old.
-                b"allow-stale" => {}
-                b"no-cluster" => flags.no_cluster = true,
-                b"allow-cross-slot-keys" => flags.cross_slot = true,
-                _ => {
-                    return Err(Failure::about(
-                        "ERR Unexpected flag in script shebang: ",
-                        flag,
-                        "",
-                    ));
-                }
+            if !flags.set(flag) {
+                return Err(Failure::about(
+                    "ERR Unexpected flag in script shebang: ",
+                    flag,
+                    "",
+                ));
             }
         }
     }

@@ -38,7 +38,7 @@ use memory::Budget;
 pub(crate) use mailbox::{Mailboxes, Message, WorkerHandle};
 pub(crate) use offload::{ColdLeaves, Offload};
 pub(crate) use pause::{Pause, PauseKind};
-pub(crate) use running::{RunningScript, Unkilled};
+pub(crate) use running::{RunningFunction, RunningScript, Unkilled};
 pub(crate) use totals::Totals;
 pub(crate) use waits::{Outcome, WaitNumbers};
 

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+
 use crate::limits::SCRIPT_PAUSE;
 
 /// State of a script.
@@ -23,14 +25,27 @@ enum State {
 pub(crate) enum Unkilled {
     /// None runs.
     None,
+    /// A function runs, and not a script; or the other way round.
+    Other,
     /// It has changed data.
     HasWritten,
+}
+
+/// A function that runs, and its request.
+#[derive(Clone)]
+pub(crate) struct RunningFunction {
+    pub(crate) name: String,
+    pub(crate) words: Vec<Vec<u8>>,
 }
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct RunningScript {
     state: AtomicU8,
+    /// It is a function of a library.
+    is_function: AtomicBool,
+    /// The function, once it lasts.
+    function: Mutex<Option<RunningFunction>>,
     /// When it began (monotonic ms).
     since_ms: AtomicI64,
     /// Scripts that hold shards, have changed data, and last.
@@ -57,8 +72,9 @@ impl RunningScript {
         self.state.load(SeqCst) == state as u8
     }
 
-    /// A script begins. No other one runs.
-    pub(crate) fn begin(&self) {
+    /// A script begins, or a function. No other one runs.
+    pub(crate) fn begin(&self, is_function: bool) {
+        self.is_function.store(is_function, SeqCst);
         self.since_ms.store(now_ms(), SeqCst);
         self.state.store(State::Clean as u8, SeqCst);
     }
@@ -66,6 +82,24 @@ impl RunningScript {
     /// It has ended.
     pub(crate) fn end(&self) {
         self.state.store(State::None as u8, SeqCst);
+        if self.is_function() {
+            *self.function.lock() = None;
+        }
+    }
+
+    /// Whether it is a function.
+    pub(crate) fn is_function(&self) -> bool {
+        self.is_function.load(SeqCst)
+    }
+
+    /// Shows a function that lasts.
+    pub(crate) fn show(&self, function: RunningFunction) {
+        *self.function.lock() = Some(function);
+    }
+
+    /// The function that runs, if it lasts.
+    pub(crate) fn function(&self) -> Option<RunningFunction> {
+        self.function.lock().clone()
     }
 
     /// Whether one runs.
@@ -94,8 +128,11 @@ impl RunningScript {
     /// Kills it.
     ///
     /// # Errors
-    /// None runs, or it has changed data.
-    pub(crate) fn kill(&self) -> Result<(), Unkilled> {
+    /// None runs, or one of the other kind, or it has changed data.
+    pub(crate) fn kill(&self, is_function: bool) -> Result<(), Unkilled> {
+        if !self.is(State::None) && self.is_function() != is_function {
+            return Err(Unkilled::Other);
+        }
         match self.swap(State::Clean, State::Killed) || self.is_killed() {
             true => Ok(()),
             false if self.any() => Err(Unkilled::HasWritten),
@@ -146,17 +183,21 @@ mod tests {
     #[test]
     fn a_script_is_killed_before_its_first_write_alone() {
         let running = RunningScript::default();
-        assert_eq!(running.kill(), Err(Unkilled::None));
-        running.begin();
+        assert_eq!(running.kill(false), Err(Unkilled::None));
+        running.begin(false);
         assert!(running.any() && !running.is_killed());
         assert!(running.note_write() && running.note_write());
-        assert_eq!(running.kill(), Err(Unkilled::HasWritten));
+        assert_eq!(running.kill(false), Err(Unkilled::HasWritten));
         running.end();
-        running.begin();
-        assert_eq!(running.kill(), Ok(()));
-        assert_eq!(running.kill(), Ok(()));
+        running.begin(false);
+        assert_eq!(running.kill(false), Ok(()));
+        assert_eq!(running.kill(false), Ok(()));
         assert!(running.is_killed() && !running.note_write());
         running.end();
         assert!(!running.any() && running.ms() == 0);
+        running.begin(true);
+        assert_eq!(running.kill(false), Err(Unkilled::Other));
+        assert_eq!(running.kill(true), Ok(()));
+        running.end();
     }
 }

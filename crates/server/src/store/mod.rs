@@ -34,6 +34,7 @@ use crate::observe::{Alone, Observers};
 use crate::persistence::Persistence;
 use crate::persistence::journal::Journal;
 use crate::request::Failure;
+use crate::script::{Hears, Libraries};
 use crate::values::Values;
 use crate::values::cold::Served;
 
@@ -326,6 +327,37 @@ impl Store<'_> {
         });
         self.stats.dirty.add(keys as u64);
         keys
+    }
+
+    /// Changes libraries in one moment for all clients. `text_bytes`: of the texts that are new.
+    ///
+    /// # Errors
+    /// The log has no room for them, or `change` fails.
+    pub(crate) fn change_libraries<R>(
+        &mut self,
+        text_bytes: usize,
+        change: impl FnOnce(&Libraries, Hears<'_>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        if let Some(journal) = self.journal
+            && !journal.may_append(0, text_bytes)
+        {
+            return Err(Failure::no_space(text_bytes));
+        }
+        let changed = self.alone(|store| {
+            let journal = store.journal;
+            let hears: Hears<'_> = &mut |name, before| {
+                if let Some(journal) = journal {
+                    journal.library_changed(name, before);
+                }
+            };
+            let changed = change(&store.persistence.libraries, hears)?;
+            if let Some(journal) = journal {
+                journal.finish_libraries();
+            }
+            Ok::<R, Failure>(changed)
+        })?;
+        self.stats.dirty.add(1);
+        Ok(changed)
     }
 
     /// Databases were replaced by loaded ones: marks the shards of observed keys again.

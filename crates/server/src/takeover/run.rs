@@ -234,7 +234,7 @@ impl<'f> Runner<'f> {
             keyspace: &server.keyspace,
             buffer: buffer.as_ref(),
         };
-        let command = table().find(args.get(0));
+        let command = table().find_with(args.get(0), args.optional(1));
         let wrong = |args: &Args<'_>, reason: String| Wrong::of(at, command, args, reason);
         let found = check(command, &args).map_err(|reason| wrong(&args, reason))?;
         match (found.control, open.is_some()) {
@@ -372,11 +372,7 @@ impl<'f> Runner<'f> {
 fn journal(server: &'static Server) -> Result<Journal, String> {
     let persistence: &'static Persistence = &server.persistence;
     let appender = persistence.appender()?;
-    Ok(Journal::new(
-        appender,
-        &persistence.ids,
-        &persistence.instances,
-    ))
+    Ok(Journal::new(appender, persistence))
 }
 
 /// The command that a file has, if it is one that redis-server writes there and this server has.
@@ -389,7 +385,7 @@ fn check(command: Option<&'static Command>, args: &Args<'_>) -> Result<&'static 
         command.control,
         Control::Multi | Control::Exec | Control::Select
     );
-    if command.spec.group == Group::Scripting {
+    if command.spec.group == Group::Scripting && !writes {
         return Err("scripts of an append-only file are not run yet".into());
     }
     if !writes && !is_control {

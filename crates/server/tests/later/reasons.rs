@@ -85,10 +85,6 @@ pub(super) const REASONS: &[(&[&str], &str)] = &[
         "no memory of a client that has ended is used",
     ),
     (
-        &["command function", "command fcall", "command fcall_ro"],
-        "there are no functions yet",
-    ),
-    (
         &["DEBUG SCRIPT", "INFO engine*", "argument script|debug*"],
         "there is one engine for scripts, and no debugger",
     ),

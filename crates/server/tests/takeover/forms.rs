@@ -38,6 +38,60 @@ const WORK: &str = "
     GETSET nx 2
 ";
 
+/// Changes of groups and of libraries: their commands have subcommands.
+#[test]
+fn groups_and_libraries_are_taken_over_from_a_base_and_from_commands() {
+    let code = |name: &str, result: &str| {
+        format!(
+            "#!lua name={name}\nredis.register_function('{name}', function() return {result} end)"
+        )
+    };
+    let data = Data::new();
+    let server = data.redis(&[]);
+    let mut client = server.client();
+    let load = |client: &mut Client, name: &str, result: &str| {
+        let reply = client.call(&["FUNCTION", "LOAD", "REPLACE", &code(name, result)]);
+        assert_eq!(reply.expect("a reply").text(), name);
+    };
+    for name in ["base", "replaced", "removed"] {
+        load(&mut client, name, "'old'");
+    }
+    rewrite(&mut client);
+    ask_all(
+        &mut client,
+        "XADD s 1-1 a b\nXADD s 1-2 a b\nXGROUP CREATE s g 0\nXREADGROUP GROUP g anna COUNT 1 STREAMS s >\n\
+         XGROUP CREATECONSUMER s g bert\nXCLAIM s g bert 0 1-1\nXACK s g 1-1\nXGROUP CREATE s other $\n\
+         XGROUP DESTROY s other\nXGROUP SETID s g 1-1",
+    );
+    load(&mut client, "replaced", "'new'");
+    load(&mut client, "later", "'later'");
+    ask_all(
+        &mut client,
+        "FUNCTION DELETE removed\nMULTI\nFUNCTION DELETE later\nSET v 1\nEXEC",
+    );
+    load(&mut client, "later", "'last'");
+    let _ = client.call(&["SHUTDOWN", "NOSAVE"]);
+    drop(server);
+    let mut server = data.assert_taken_over(&[]);
+    for signal in [Signal::KILL, Signal::TERM] {
+        let mut client = server.client();
+        for (name, result) in [("base", "old"), ("replaced", "new"), ("later", "last")] {
+            assert_eq!(client.ask(&format!("FCALL {name} 0")).text(), result);
+        }
+        assert_eq!(
+            client.ask("FCALL removed 0").text(),
+            "ERR Function not found"
+        );
+        let groups = format!("{:?}", client.ask("XINFO GROUPS s"));
+        assert!(
+            groups.contains("\"g\"") && groups.contains("1-1"),
+            "{groups}"
+        );
+        end(&mut server, signal);
+        server = data.ferrite(&[]);
+    }
+}
+
 #[test]
 fn the_append_only_file_counts_and_not_the_older_snapshot() {
     let data = Data::new();

@@ -80,9 +80,6 @@ fn describe(what: &Unsupported<'_>, database: u64) -> String {
              lists and streams are supported",
             quoted(key)
         ),
-        Unsupported::Function(name) => {
-            format!("it holds the function library '{name}', and functions are not supported")
-        }
         Unsupported::Module(name) => {
             format!("it holds data of the module '{name}', and modules are not supported")
         }

@@ -186,7 +186,7 @@ fn busy(asked: &Asked<'_, '_>) -> Option<Admission> {
     let is_long = server.running.any() && server.running.ms() >= threshold;
     let is_allowed = command.spec.has(flag::ALLOW_BUSY);
     if is_long && !is_allowed {
-        return asked.refused(failure::BUSY);
+        return asked.refused(failure::busy(server.running.is_function()));
     }
     let runs = match command.spec.name {
         "ping" | "echo" => true,

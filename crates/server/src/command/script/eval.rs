@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lua::{Arguments, Call, Ended, KNOWN_KEYS};
 
-use super::host::{Cause, Rules, Run, RunPlace};
+use super::host::{Cause, Rules, Run, RunPlace, ScriptCall};
 use crate::command::route::Home;
 use crate::command::row::Control;
 use crate::command::{Args, Context, Engine, Failure, Handled, Next, failure, flag, table};
@@ -104,9 +104,52 @@ fn run_known(context: &mut Context<'_>, args: &Args<'_>, form: EvalForm) -> Hand
     run(context, args, evaluation)
 }
 
+pub(super) fn fcall(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    run_function(context, args, EvalForm::Writes)
+}
+
+pub(super) fn fcall_ro(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
+    run_function(context, args, EvalForm::Reads)
+}
+
+fn run_function(context: &mut Context<'_>, args: &Args<'_>, form: EvalForm) -> Handled {
+    let (name, hash) = (args.get(1), args.key(1).hash);
+    let engine = context.extras.engine.as_ref();
+    let known = engine.and_then(|engine| engine.find_function(context.server, hash, name));
+    let script = match known {
+        Some(script) => script,
+        None => kept_function(context, name, hash)?,
+    };
+    let keys = match args.integer(2) {
+        Ok(count) => checked_count(args, count)?,
+        Err(_) => return Err(Failure::of("ERR Bad number of keys provided")),
+    };
+    let evaluation = Evaluation { script, keys, form };
+    run(context, args, evaluation)
+}
+
+/// The function of a name that this worker can't find by its hash.
+#[cold]
+fn kept_function(
+    context: &mut Context<'_>,
+    name: &[u8],
+    hash: u64,
+) -> Result<Arc<Script>, Failure> {
+    let server = context.server;
+    let function = server.persistence.libraries.function(name);
+    let script = function.ok_or(Failure::of("ERR Function not found"))?;
+    script.prove(&key_places);
+    let engine = context.extras.engine.get_or_insert_default();
+    engine.note_function(server, hash, &script);
+    Ok(script)
+}
+
 /// The number of keys that a request says.
 fn count_of_keys(args: &Args<'_>) -> Result<usize, Failure> {
-    let count = args.integer(2)?;
+    checked_count(args, args.integer(2)?)
+}
+
+fn checked_count(args: &Args<'_>, count: i64) -> Result<usize, Failure> {
     match usize::try_from(count) {
         Err(_) => Err(Failure::of("ERR Number of keys can't be negative")),
         Ok(count) if count > args.len() - 3 => Err(Failure::of(
@@ -127,10 +170,8 @@ pub(super) fn compiled(context: &mut Context<'_>, text: &[u8]) -> Result<Arc<Scr
     let flags = flags_of(text)?;
     let script = Arc::new(Script::new(Script::sha_of(text), text, flags, &key_places));
     let engine = context.extras.engine.get_or_insert_default();
-    match engine.function(context.server, &script) {
-        Ok(_) => Ok(script),
-        Err(message) => Err(not_compiled(&message)),
-    }
+    engine.function(context.server, &script)?;
+    Ok(script)
 }
 
 /// Places of the keys of a command that a script calls by these words; `None` if other arguments decide about
@@ -151,12 +192,6 @@ fn key_places(name: &[u8], first: Option<&[u8]>) -> Option<KeyPlaces> {
         last: command.last_key,
         step: usize::try_from(command.key_step.max(1)).ok()?,
     })
-}
-
-fn not_compiled(message: &[u8]) -> Failure {
-    let mut text = b"ERR Error compiling script (new function): ".to_vec();
-    text.extend_from_slice(message);
-    Failure(Cow::Owned(text))
 }
 
 /// Bytes that large arguments take while a script passes them to a command, in a buffer that grows.
@@ -226,7 +261,7 @@ fn run(context: &mut Context<'_>, args: &Args<'_>, evaluation: Evaluation) -> Ha
 fn run_once(context: &mut Context<'_>, args: &Args<'_>, evaluation: Evaluation) -> Handled {
     evaluation.script.note_run(context.store.now);
     let place = match context.may_defer() {
-        true if evaluation.script.names_its_keys => RunPlace::Shards,
+        true if evaluation.script.names_its_keys() => RunPlace::Shards,
         true => RunPlace::Worker,
         false => RunPlace::Transaction,
     };
@@ -294,9 +329,7 @@ fn run_in(
     reply: &mut Vec<u8>,
 ) -> Result<Ran, Failure> {
     let (script, keys) = (&evaluation.script, evaluation.keys);
-    let (state, function) = engine
-        .function(context.server, script)
-        .map_err(|message| not_compiled(&message))?;
+    let (state, function) = engine.function(context.server, script)?;
     let (outer, server) = (context.command, context.server);
     let (db, protocol) = (context.session.db, context.session.protocol);
     let room = server.room_now();
@@ -308,18 +341,20 @@ fn run_in(
     // EXEC has done so already.
     let is_alone = !context.in_transaction;
     if is_alone {
-        let others = (3 + KNOWN_KEYS..3 + keys).map(|at| args.key(at).hash);
-        let known = hashes.iter().copied().take(keys);
-        shut_out(context, rules.place, known.chain(others));
+        shut_out_from(context, rules.place, args, keys, &hashes);
     }
     context.extras.in_script = true;
     let holds = rules.place == RunPlace::Shards;
     if !holds {
-        server.running.begin();
+        server.running.begin(script.library.is_some());
     }
     let first = (keys > 0).then(|| args.get(3));
     let may_leave = !script.flags.is_declared || script.flags.cross_slot;
-    let mut host = Run::new(context, rules, Home::of(first, may_leave), hashes);
+    let home = Home::of(first, may_leave);
+    let mut host = Run::new(context, rules, home, hashes, ScriptCall { script, args });
+    if rules.place == RunPlace::Apart {
+        host.show();
+    }
     let call = Call {
         name: &script.name,
         keys: Arguments::new(args.input, &args.spans[3..3 + keys]),
@@ -374,6 +409,19 @@ fn first_hashes(args: &Args<'_>, keys: usize) -> [u64; KNOWN_KEYS] {
     hashes
 }
 
+/// [`shut_out`] for the first keys of a request, of which so many have these hashes.
+fn shut_out_from(
+    context: &mut Context<'_>,
+    place: RunPlace,
+    args: &Args<'_>,
+    keys: usize,
+    hashes: &[u64; KNOWN_KEYS],
+) {
+    let others = (3 + KNOWN_KEYS..3 + keys).map(|at| args.key(at).hash);
+    let known = hashes.iter().copied().take(keys);
+    shut_out(context, place, known.chain(others));
+}
+
 /// Keeps others from all data, or from that of keys with these hashes, and begins a batch of the log.
 fn shut_out(context: &mut Context<'_>, place: RunPlace, keys: impl Iterator<Item = u64>) {
     context.store.release();
@@ -408,8 +456,12 @@ fn let_in(context: &mut Context<'_>, place: RunPlace) {
 }
 
 fn killed(script: &Script, line: i32) -> Failure {
+    let source = match script.library {
+        None => "user_script",
+        Some(_) => "user_function",
+    };
     Failure::new(format!(
-        "ERR Script killed by user with SCRIPT KILL... script: {}, on @user_script:{line}.",
+        "ERR Script killed by user with SCRIPT KILL... script: {}, on @{source}:{line}.",
         script.name
     ))
 }

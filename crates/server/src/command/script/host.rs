@@ -14,6 +14,8 @@ use crate::command::run::{ScriptLine, Timer, run_inside};
 use crate::command::{Args, Command, Context, Failure, flag, table};
 use crate::limits::{JOURNAL_REQUEST_BYTES, SCRIPT_HELD_NS, SCRIPT_QUICK_NS};
 use crate::request::{Apart, failure};
+use crate::script::{Script, log_line};
+use crate::shared::RunningFunction;
 
 const UNKNOWN: Failure = Failure::of("ERR Unknown Redis command called from script");
 const WRONG_ARITY: Failure =
@@ -87,9 +89,17 @@ pub(super) struct Finished {
     pub(super) ns: u64,
 }
 
+/// The script of a run, and its request.
+#[derive(Clone, Copy)]
+pub(super) struct ScriptCall<'r> {
+    pub(super) script: &'r Script,
+    pub(super) args: &'r Args<'r>,
+}
+
 /// One run.
 pub(super) struct Run<'r, 'c> {
     context: &'r mut Context<'c>,
+    asked: ScriptCall<'r>,
     rules: Rules,
     home: Home,
     /// Hashes of the first keys.
@@ -118,8 +128,10 @@ impl<'r, 'c> Run<'r, 'c> {
         rules: Rules,
         home: Home,
         hashes: [u64; KNOWN_KEYS],
+        asked: ScriptCall<'r>,
     ) -> Run<'r, 'c> {
         Run {
+            asked,
             rules,
             home,
             hashes,
@@ -154,6 +166,18 @@ impl<'r, 'c> Run<'r, 'c> {
             cause: self.cause,
             has_failed: self.has_failed,
             ns: self.ns(),
+        }
+    }
+
+    /// Lets FUNCTION STATS see it, if it is a function.
+    #[cold]
+    pub(super) fn show(&self) {
+        let ScriptCall { script, args } = self.asked;
+        if script.library.is_some() && self.rules.place != RunPlace::Shards {
+            self.context.server.running.show(RunningFunction {
+                name: script.name.clone(),
+                words: args.from(0).map(<[u8]>::to_vec).collect(),
+            });
         }
     }
 
@@ -358,6 +382,7 @@ impl Host for Run<'_, '_> {
                 return self.stop(Cause::Slow);
             }
             self.is_slow = true;
+            self.show();
             self.in_lua_since = sys::clock::ticks();
             if place == RunPlace::Shards {
                 server.running.note_lasting(true);
@@ -383,13 +408,7 @@ impl Host for Run<'_, '_> {
     }
 
     fn log(&mut self, level: Level, text: &[u8]) {
-        let text = String::from_utf8_lossy(text);
-        match level {
-            Level::Debug => log::trace!("script: {text}"),
-            Level::Verbose => log::debug!("script: {text}"),
-            Level::Notice => log::info!("script: {text}"),
-            Level::Warning => log::warn!("script: {text}"),
-        }
+        log_line(level, text);
     }
 
     fn may_call(&mut self, arguments: &Arguments<'_>) -> Option<bool> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::eval::{compiled, kept};
 use crate::command::{self, Args, Context, Failure, Handled, Next};
+use crate::request::failure;
 use crate::script::Script;
 use crate::shared::Unkilled;
 
@@ -38,8 +39,14 @@ pub(super) fn flush(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
 }
 
 pub(super) fn kill(context: &mut Context<'_>, _: &Args<'_>) -> Handled {
-    match context.server.running.kill() {
+    kill_running(context, false)
+}
+
+/// Ends the script that runs, or the function.
+pub(super) fn kill_running(context: &mut Context<'_>, is_function: bool) -> Handled {
+    match context.server.running.kill(is_function) {
         Ok(()) => context.reply.ok(),
+        Err(Unkilled::Other) => return Err(failure::busy(!is_function)),
         Err(Unkilled::None) => {
             return Err(Failure::of("NOTBUSY No scripts in execution right now."));
         }

@@ -1,13 +1,16 @@
-//! Scripts: EVAL and its relatives, and SCRIPT.
+//! Scripts and functions: EVAL, FCALL and their relatives, SCRIPT, and FUNCTION.
 //!
-//! Here is the table. `eval` finds the script and excludes others from the data for the time of its run,
-//! `host` runs the commands that it calls, `manage` has the subcommands of SCRIPT. Lua of one worker is
+//! Here is the table; `function_table` has the rows of FUNCTION. `eval` finds the script or the function and
+//! excludes others from the data for the time of its run, `host` runs the commands that it calls, `manage`
+//! has the subcommands of SCRIPT, and `function` those of FUNCTION. Lua of one worker is
 //! [`crate::command::engine`].
 //!
 //! A script holds the shards of its keys, if it is proven to use no others and has no loop; while any other
 //! script runs, no other worker is inside a turn. Its changes are one batch of the log.
 
 mod eval;
+mod function;
+mod function_table;
 mod host;
 mod manage;
 
@@ -116,6 +119,36 @@ pub(crate) const COMMANDS: &[Spec] = &[
         }],
         handler: eval::evalsha_ro,
         ..ROW
+    },
+    Spec {
+        name: "fcall",
+        since: "7.0.0",
+        summary: "Calls a function of a library",
+        args: &args("function"),
+        handler: eval::fcall,
+        ..ROW
+    },
+    Spec {
+        name: "fcall_ro",
+        flags: RUNS | READONLY,
+        since: "7.0.0",
+        summary: "Calls a function of a library that may only read",
+        args: &args("function"),
+        keys: READS,
+        handler: eval::fcall_ro,
+        ..ROW
+    },
+    Spec {
+        name: "function",
+        arity: -2,
+        flags: 0,
+        group: Group::Scripting,
+        since: "7.0.0",
+        summary: "Keeps, lists and removes libraries of functions",
+        complexity: "That of the subcommand",
+        makes: Makes::Little,
+        subcommands: function_table::SUBCOMMANDS,
+        ..Spec::BASE
     },
     Spec {
         name: "script",

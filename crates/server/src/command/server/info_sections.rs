@@ -92,14 +92,14 @@ pub(super) fn memory(report: &mut Report, view: &Overview<'_>) {
     let (scripts, script_bytes) = view.server.scripts.sizes();
     report.field("used_memory_scripts_eval", script_bytes);
     report.field("number_of_cached_scripts", scripts);
-    report.zeroes(&[
-        "number_of_functions",
-        "number_of_libraries",
-        "used_memory_vm_functions",
-    ]);
+    let libraries = view.server.persistence.libraries.sizes();
+    report.field("number_of_functions", libraries.functions);
+    report.field("number_of_libraries", libraries.libraries);
+    report.zeroes(&["used_memory_vm_functions"]);
     report.bytes("used_memory_vm_total", 0);
-    report.zeroes(&["used_memory_functions"]);
-    report.bytes("used_memory_scripts", script_bytes as u64);
+    report.field("used_memory_functions", libraries.bytes);
+    let bytes = script_bytes + libraries.bytes;
+    report.bytes("used_memory_scripts", bytes as u64);
     report.bytes("maxmemory", settings.int(Setting::MaxMemory) as u64);
     report.field(
         "maxmemory_policy",

@@ -8,7 +8,7 @@ use super::{
     documentation, help,
 };
 use crate::command::key_finder::{self, FoundKey};
-use crate::command::{Command, Table, access, category, failure, table};
+use crate::command::{Command, Table, access, category, failure, flag, table};
 use crate::names::glob::{self, Case};
 use crate::request::Reply;
 
@@ -255,8 +255,12 @@ fn keys_of(asked: &[&[u8]]) -> Result<Vec<FoundKey>, Failure> {
             "ERR Invalid number of arguments specified for command",
         ));
     }
-    key_finder::find(command.spec, asked)
-        .ok_or(Failure::of("ERR Invalid arguments specified for command"))
+    match key_finder::find(command.spec, asked) {
+        Some(keys) => Ok(keys),
+        // A number of keys that is none, as of a script, means none.
+        None if command.spec.has(flag::NO_MANDATORY_KEYS) => Ok(Vec::new()),
+        None => Err(Failure::of("ERR Invalid arguments specified for command")),
+    }
 }
 
 /// Finds a command, or a subcommand named as `container|subcommand`.

@@ -107,7 +107,7 @@ pub(super) fn shutdown(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     if context.extras.is_outside {
         // The changes of a script are kept as a whole or not at all: those of this one are lost.
         if !end.no_save {
-            return Err(failure::BUSY);
+            return Err(failure::busy(server.running.is_function()));
         }
         server.running.abandon();
         server.control.wake();

@@ -14,7 +14,8 @@ use super::super::park::{self, Unit};
 use super::super::prepare::leaves::AskedLeaves;
 use super::super::{Args, Context, Failure, Handled, Next, failure};
 use super::deliver::{
-    From, Reader, begin_stream, begin_streams, deliver, has_behind, leaves_of, write_behind,
+    From, Reader, before_last, begin_stream, begin_streams, deliver, has_behind, leaves_of,
+    write_behind,
 };
 use super::group::{find_or_make, no_key_or_group};
 use super::id::{self, IdText};
@@ -37,6 +38,11 @@ const NO_GROUP: Failure = Failure::of("ERR Missing GROUP option for XREADGROUP")
 const DOLLAR: Failure = Failure::of(
     "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this \
      consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just \
+     return an empty result set.",
+);
+const PLUS: Failure = Failure::of(
+    "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history of this \
+     consumer by specifying a proper ID, or use the > ID to get new messages. The + ID would just \
      return an empty result set.",
 );
 const GREATER: Failure = Failure::of(
@@ -144,6 +150,8 @@ fn from(
             let head = stream.and_then(StreamRef::head);
             Ok(From::After(head.map_or(Id::MIN, |head| head.last)))
         }
+        (b"+", Some(_)) => Err(PLUS),
+        (b"+", None) => Ok(From::After(stream.map_or(Id::MIN, before_last))),
         (b">", None) => Err(GREATER),
         (b">", Some(_)) => Ok(From::New),
         // As in Redis the last ID of all stands for all new entries.

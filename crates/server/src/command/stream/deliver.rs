@@ -46,6 +46,19 @@ pub(super) fn top(stream: StreamRef<'_>) -> Option<Id> {
     stream.entry_at(last).map(|entry| entry.id)
 }
 
+/// The ID after which the last entry comes; without entries, the last ID that there was. It is that also
+/// while the last leaf is not in memory: `leaves_of` asks for the leaf then.
+pub(super) fn before_last(stream: StreamRef<'_>) -> Id {
+    let len = stream.items().len();
+    let is_cold = !stream
+        .items()
+        .cold_between(len.saturating_sub(1), len)
+        .is_empty();
+    let last = if is_cold { None } else { top(stream) };
+    let there_was = stream.head().map_or(Id::MIN, |head| head.last);
+    last.map_or(there_was, |last| last.previous().unwrap_or(Id::MIN))
+}
+
 /// Whether a stream has entries after an ID. Its last leaf is in memory.
 pub(super) fn has_behind(stream: StreamRef<'_>, id: Id) -> bool {
     top(stream).is_some_and(|top| top > id)

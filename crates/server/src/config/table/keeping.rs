@@ -8,7 +8,7 @@ pub(super) const KEEPING: &[Row] = &[
     Row {
         setting: Setting::Databases,
         name: "databases",
-        kind: Kind::Integer { min: 1, max: 65536 },
+        kind: Kind::Integer { min: 1, max: 65535 },
         default: "16",
         section: Section::Data,
         summary: "The number of databases that SELECT can choose from.",

@@ -8,11 +8,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ferrite_log::{Appender, Batch, Blob, DbId, Tag};
+use ferrite_log::{Appender, Batch, Blob, DbId, Record, Tag};
 use keyspace::collection::Base;
 use keyspace::collection::log::ledger::DESCRIPTOR_LEN;
 use keyspace::{Guard, Key, LogAddress, Overwritten};
 
+use super::libraries::LibraryBatch;
 use super::trees::with_value;
 use super::{Held, Inner, Journal, Mode, Replaced, stored, tag_of};
 use crate::limits::{JOURNAL_BATCH_BYTES, JOURNAL_KEEP_BYTES};
@@ -123,7 +124,7 @@ impl Journal {
         if std::mem::replace(&mut inner.mode, Mode::Single) == Mode::Series {
             inner.appender.end_series();
         }
-        if !inner.changes.is_empty() || !inner.rebinds.is_empty() {
+        if !(inner.changes.is_empty() && inner.rebinds.is_empty() && inner.libraries.is_empty()) {
             self.finish_changes(&mut inner, held);
         }
     }
@@ -135,6 +136,7 @@ impl Journal {
             changes,
             keys,
             rebinds,
+            libraries,
             has_trees,
             ..
         } = inner;
@@ -143,12 +145,14 @@ impl Journal {
             self.log_trees(appender, rest, keys, held);
         }
         let (mut leaves, mut lost) = (Vec::new(), Vec::new());
-        while !rest.is_empty() || !rebinds.is_empty() {
+        while !(rest.is_empty() && rebinds.is_empty() && libraries.is_empty()) {
             let mut batch = appender.batch();
             if !rebinds.is_empty() {
                 batch.bind(rebinds);
                 rebinds.clear();
             }
+            let changed = std::mem::take(libraries);
+            let mut changed = LibraryBatch::gather(&mut batch, self.libraries, changed);
             let mut count = 0;
             for change in rest {
                 let fits = match change.what {
@@ -172,9 +176,10 @@ impl Journal {
             let mut now = now.iter();
             batch.finish(|appender, record, address| {
                 if let ferrite_log::Change::Leaf { bytes, .. } = record.change {
-                    let share = leaf_share(bytes.len() as usize);
-                    let at = record.lsn.get();
-                    return leaves.push(Base { at, share });
+                    return leaves.push(base_of(record, bytes.len()));
+                }
+                if record.db == DbId::APART {
+                    return changed.settle(appender, self.libraries, address);
                 }
                 let change = now.next().expect("one record was gathered for each");
                 let (key, liveness) = (change.key(keys), appender.liveness());
@@ -279,6 +284,14 @@ impl Journal {
             None => batch.delete(id, key.bytes),
         }
         true
+    }
+}
+
+/// The record of a leaf, which the leaf rests on. `bytes`: of its contents.
+fn base_of(record: &Record<'_>, bytes: u64) -> Base {
+    Base {
+        at: record.lsn.get(),
+        share: leaf_share(bytes as usize),
     }
 }
 

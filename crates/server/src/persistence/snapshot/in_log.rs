@@ -20,7 +20,7 @@ use crate::persistence::instances::write_leaf;
 use crate::persistence::journal::tag_as;
 use crate::persistence::options::directory;
 use crate::persistence::replay::LoadMemory;
-use crate::persistence::switch::ensure_bytes;
+use crate::persistence::room_in_log::ensure_bytes;
 use crate::persistence::tile_store::{ReplayMemory as _, ReplayStore};
 use crate::persistence::tree_replay::waiting_bytes;
 

@@ -26,7 +26,9 @@ use crate::limits::{
     LOAD_WINDOW,
 };
 use crate::persistence::durable::Durable;
+use crate::persistence::libraries;
 use crate::persistence::relief::Relief;
+use crate::script::Existing;
 
 /// Treatment of a key that is present already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,8 @@ struct Load<'s> {
     /// Time for the check of expiry, Unix ms.
     now: i64,
     duplicates: Duplicates,
+    /// The way with libraries that are present already.
+    existing: Existing,
     /// Whether expired keys are loaded too.
     keeps_expired: bool,
     /// Whether the file is only checked: large collections are not made.
@@ -69,6 +73,7 @@ struct Load<'s> {
 }
 
 /// Loads a file; the caller refuses commands meanwhile. With `relief` values leave memory when it is short.
+/// `existing`: the way with libraries that are there.
 /// Keys that were loaded before an error stay.
 ///
 /// # Errors
@@ -77,9 +82,11 @@ pub(crate) fn load(
     server: &Durable,
     path: &Path,
     duplicates: Duplicates,
+    existing: Existing,
     relief: Option<Relief<'_>>,
 ) -> Result<(), String> {
-    let (load, file, total_bytes) = Load::begin(server, path, duplicates, relief)?;
+    let (mut load, file, total_bytes) = Load::begin(server, path, duplicates, relief)?;
+    load.existing = existing;
     let read_bytes = load.run(file, total_bytes)?;
     if read_bytes < total_bytes {
         log::warn!("what follows the end of the snapshot at byte {read_bytes} was ignored");
@@ -119,6 +126,8 @@ enum Part<'p> {
     /// A collection.
     Items(&'p [u8], Detached),
     Fact(&'p [u8], &'p [u8]),
+    /// The text of a library.
+    Library(&'p [u8]),
     /// The end of the file.
     End,
 }
@@ -136,6 +145,7 @@ impl<'s> Load<'s> {
             server,
             now: sys::clock::realtime_ms(),
             duplicates,
+            existing: Existing::Refused,
             keeps_expired: false,
             only_checks: false,
             _hold: relief.as_ref().and_then(|_| server.persistence.hold()),
@@ -249,6 +259,7 @@ impl<'s> Load<'s> {
         let delay = Duration::from_micros(delay_us.unsigned_abs());
         let loading = self.server.snapshots.loading();
         let mut buffer = Buffer::of(0);
+        let mut libraries = Vec::new();
         self.parse(file, |part| {
             let next = match &part {
                 Part::Database(number) => *number,
@@ -266,6 +277,10 @@ impl<'s> Load<'s> {
                     self.note_fact(name, value);
                     return Ok(());
                 }
+                Part::Library(text) => {
+                    libraries.push(text.to_vec());
+                    return Ok(());
+                }
                 Part::Database(_) | Part::End => return Ok(()),
             };
             self.wait(delay)?;
@@ -279,7 +294,8 @@ impl<'s> Load<'s> {
                 _ => {}
             }
             Ok(())
-        })
+        })?;
+        libraries::take(self.server, &libraries, self.existing)
     }
 
     /// Reads the file and gives out its parts. A collection without items is none, as for Redis.
@@ -305,6 +321,7 @@ impl<'s> Load<'s> {
                     }
                     Item::Entry(entry) => give(Part::Entry(entry))?,
                     Item::Fact { name, value } => give(Part::Fact(name, value))?,
+                    Item::Library(text) => give(Part::Library(text))?,
                     Item::Sizes { .. } | Item::Unsupported(_) => {}
                 },
                 Some(Typed::Begin {

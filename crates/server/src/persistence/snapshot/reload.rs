@@ -10,6 +10,7 @@ use super::save::save_alone;
 use crate::persistence::durable::Durable;
 use crate::persistence::relief::Relief;
 use crate::persistence::state::Persistence;
+use crate::script::Existing;
 use crate::shared::gate::Closed;
 
 /// Options of a reload.
@@ -90,7 +91,13 @@ fn add(
 ) -> Result<(), String> {
     turn.pause(|| {
         Persistence::begin_anew(server, false)?;
-        let loaded = load(server, path, duplicates, Relief::new(server));
+        let loaded = load(
+            server,
+            path,
+            duplicates,
+            Existing::Replaced,
+            Relief::new(server),
+        );
         // Loaded data stays, whatever follows.
         loaded.and(Persistence::complete_anew(server))
     })
@@ -104,7 +111,7 @@ fn exchange(
     duplicates: Duplicates,
 ) -> Result<(), String> {
     let taken = turn.exclusive(|alone| server.keyspace.take_all(alone));
-    if let Err(problem) = turn.pause(|| load(server, path, duplicates, None)) {
+    if let Err(problem) = turn.pause(|| load(server, path, duplicates, Existing::Removed, None)) {
         // The log still has the old data.
         turn.exclusive(|alone| server.keyspace.put_back(alone, taken));
         return Err(problem);
@@ -127,7 +134,13 @@ fn replace(
     turn.pause(|| {
         server.wait_for_reclaims()?;
         Persistence::begin_anew(server, true)?;
-        let loaded = load(server, path, duplicates, Relief::new(server));
+        let loaded = load(
+            server,
+            path,
+            duplicates,
+            Existing::Removed,
+            Relief::new(server),
+        );
         loaded.and(Persistence::complete_anew(server))
     })
 }

@@ -202,6 +202,9 @@ impl<'s> Save<'s> {
         writer.fact("ctime", &(sys::clock::realtime_ms() / 1000).to_string())?;
         writer.fact("used-mem", &used_memory.to_string())?;
         writer.fact("aof-base", "0")?;
+        for library in server.persistence.libraries.all() {
+            writer.library(&library.text)?;
+        }
         Ok(Save {
             server,
             writer,

@@ -8,6 +8,7 @@ use super::state::Outcome;
 use crate::persistence;
 use crate::persistence::durable::Durable;
 use crate::persistence::relief::Relief;
+use crate::script::Existing;
 use crate::shared::gate::Closed;
 
 /// Loads the snapshot if `loads`, then writes snapshots until the server stops.
@@ -48,7 +49,7 @@ pub(crate) fn load_at_start(server: &Durable) -> Result<(), String> {
         return Ok(());
     };
     let relief = Relief::new(server);
-    load(server, &path, Duplicates::Refused, relief).map_err(|problem| {
+    load(server, &path, Duplicates::Refused, Existing::Refused, relief).map_err(|problem| {
         format!(
             "the snapshot {} cannot be loaded: {problem}\n\
              Nothing was changed. Repair or replace the file, or move it away to start without its data",

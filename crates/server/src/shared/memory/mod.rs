@@ -51,8 +51,8 @@ use parking_lot::Mutex;
 
 use crate::config::{MaxMemoryPolicy, Scope, Setting};
 use crate::limits::{
-    CLIENTS_SHARE, FREE_KEPT_BYTES, FREE_KEPT_SHARE, LEAST_ROOM_BYTES, LOG_WORK_BYTES,
-    LOG_WORK_SHARE, ROOM_BYTES, ROOM_SHARE,
+    CLIENTS_SHARE, FREE_KEPT_BYTES, FREE_KEPT_SHARE, LEAST_CLIENTS_BYTES, LEAST_ROOM_BYTES,
+    LOG_WORK_BYTES, LOG_WORK_SHARE, ROOM_BYTES, ROOM_SHARE,
 };
 use crate::shared::Shared;
 
@@ -308,7 +308,8 @@ impl Shared {
     fn clients_limit(&self) -> usize {
         let limit = self.settings.int(Setting::MaxMemory);
         let clients = match self.settings.int(Setting::MaxMemoryClients) {
-            0 => limit / CLIENTS_SHARE,
+            0 if limit > 0 => (limit / CLIENTS_SHARE).max(LEAST_CLIENTS_BYTES),
+            0 => 0,
             // As in Redis: a percentage of `maxmemory`.
             percent if percent < 0 => (limit as i128 * i128::from(-percent) / 100) as i64,
             bytes => bytes,

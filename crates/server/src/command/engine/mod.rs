@@ -1,40 +1,27 @@
 //! Lua of one worker: made when the first script comes, and functions of the scripts that have run.
 //!
 //! The worker finds a script that it has run by the SHA-1 of its text or by the text, as the request has it.
-//! The registry of all workers is asked about others.
+//! The registry of all workers is asked about others. `libraries` has the functions of libraries, in a state
+//! of their own.
 
-use std::collections::HashMap;
+mod hashed;
+mod libraries;
+
 use std::collections::hash_map::Entry;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Weak};
 
 use lua::{Function, State};
 
-use crate::config::{REDIS_VERSION, Setting};
+use crate::config::{Setting, redis_version};
 use crate::limits::{
     FUNCTIONS_OF_SCRIPTS, SCRIPT_BUFFER_KEPT, SCRIPT_MEMORY_LEAST, SCRIPT_MEMORY_MOST,
     SCRIPT_MEMORY_SHARE,
 };
+use crate::request::Failure;
 use crate::script::{Script, Sha};
 use crate::server::Server;
-
-/// Takes the first eight bytes of a key that is a hash already.
-#[derive(Default)]
-struct FirstBytes(u64);
-
-impl Hasher for FirstBytes {
-    fn write(&mut self, bytes: &[u8]) {
-        if let Some(first) = bytes.first_chunk() {
-            self.0 = u64::from_le_bytes(*first);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-type ByHash<K, V> = HashMap<K, V, BuildHasherDefault<FirstBytes>>;
+use hashed::HashedMap;
+use libraries::Loaded;
 
 /// A script and its function in the state. The registry owns the script.
 struct Compiled {
@@ -46,11 +33,12 @@ struct Compiled {
 #[derive(Default)]
 pub(crate) struct Engine {
     state: Option<State>,
-    functions: ByHash<Sha, Compiled>,
+    functions: HashedMap<Sha, Compiled>,
     /// Scripts of EVAL by hashes of their texts.
-    by_text: ByHash<u64, Weak<Script>>,
+    by_text: HashedMap<u64, Weak<Script>>,
     /// The generation of scripts that these are of.
     generation: u64,
+    libraries: Loaded,
     /// The buffer of replies.
     reply: Vec<u8>,
 }
@@ -64,12 +52,9 @@ fn limit(server: &Server) -> usize {
     }
 }
 
-/// The version that scripts see.
-fn version() -> [u8; 3] {
-    let mut parts = REDIS_VERSION
-        .split('.')
-        .map(|part| part.parse().unwrap_or(0));
-    std::array::from_fn(|_| parts.next().unwrap_or(0))
+fn not_compiled(message: &[u8]) -> Failure {
+    let before = b"ERR Error compiling script (new function): ";
+    Failure([before, message].concat().into())
 }
 
 impl Engine {
@@ -106,11 +91,39 @@ impl Engine {
         }
     }
 
+    /// A function of a library that has run here. `hash`: of its name.
+    pub(crate) fn find_function(
+        &self,
+        server: &Server,
+        hash: u64,
+        name: &[u8],
+    ) -> Option<Arc<Script>> {
+        self.libraries.find(server, hash, name)
+    }
+
+    /// Notes that a function of a library can be found by its name.
+    pub(crate) fn note_function(&mut self, server: &Server, hash: u64, script: &Arc<Script>) {
+        self.libraries.note(server, hash, script);
+    }
+
     /// The state, and the function of a script in it.
     ///
     /// # Errors
-    /// The message of Lua, if the text is no script.
+    /// The text is no script, or there is no memory for it.
     pub(crate) fn function(
+        &mut self,
+        server: &Server,
+        script: &Arc<Script>,
+    ) -> Result<(&mut State, &Function), Failure> {
+        match &script.library {
+            None => self
+                .function_of_text(server, script)
+                .map_err(|message| not_compiled(&message)),
+            Some(_) => self.libraries.function(server, script, limit(server)),
+        }
+    }
+
+    fn function_of_text(
         &mut self,
         server: &Server,
         script: &Arc<Script>,
@@ -118,12 +131,13 @@ impl Engine {
         self.renew(server);
         let state = self
             .state
-            .get_or_insert_with(|| State::new(limit(server), version()));
+            .get_or_insert_with(|| State::new(limit(server), redis_version()));
         let compiled = match self.functions.entry(script.sha) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
                 let function = state.compile("@user_script", script.body())?;
-                let function = function.only_reads(script.names_its_keys, script.only_reads_argv);
+                let function =
+                    function.only_reads(script.names_its_keys(), script.only_reads_argv());
                 let script = Weak::new();
                 new.insert(Compiled { script, function })
             }
@@ -147,6 +161,7 @@ impl Engine {
         if self.state.as_mut().is_some_and(|state| !state.rest()) {
             self.clear();
         }
+        self.libraries.rest();
     }
 
     fn clear(&mut self) {
