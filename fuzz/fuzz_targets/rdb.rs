@@ -18,9 +18,16 @@ fn read(file: &[u8], checksum: bool) -> Option<Vec<Key>> {
             Some(Item::Database(number)) => db = number,
             Some(Item::Entry(entry)) => {
                 assert!(entry.value.capacity() <= lzf::expanded_max(file.len()).max(64 * 1024));
-                keys.push((db, entry.key.to_vec(), entry.value.clone(), entry.attributes));
+                keys.push((
+                    db,
+                    entry.key.to_vec(),
+                    entry.value.clone(),
+                    entry.attributes,
+                ));
             }
-            Some(Item::Fact { .. } | Item::Sizes { .. } | Item::Library(_) | Item::Unsupported(_)) => {}
+            Some(
+                Item::Fact { .. } | Item::Sizes { .. } | Item::Library(_) | Item::Unsupported(_),
+            ) => {}
         }
     }
 }
@@ -38,7 +45,9 @@ fn write(keys: &[Key], options: Options) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), options).expect("a vector takes everything");
     for (db, key, value, attributes) in keys {
         writer.database(*db).expect("a vector takes everything");
-        writer.key(key, value, *attributes).expect("a vector takes everything");
+        writer
+            .key(key, value, *attributes)
+            .expect("a vector takes everything");
     }
     writer.finish().expect("a vector takes everything")
 }
