@@ -64,6 +64,7 @@ fuzz_target!(|data: &[u8]| {
         let options = Options {
             compression: data.len() % 2 == 0,
             checksum: data.len() % 3 > 0,
+            timed: false,
         };
         assert_eq!(read(&write(&keys, options), true), Some(keys));
     }

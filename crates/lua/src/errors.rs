@@ -14,8 +14,13 @@ pub(crate) fn push(lua: Lua<'_>, text: &[u8]) {
 
 /// Raises an error of a function of `redis`.
 pub(crate) fn fail(lua: Lua<'_>, text: &[u8]) -> Returned {
+    Err(raise(lua, text))
+}
+
+/// The same, for a function with another result.
+pub(crate) fn raise(lua: Lua<'_>, text: &[u8]) -> Raise {
     push(lua, text);
-    Err(Raise::Top)
+    Raise::Top
 }
 
 /// Pushes an error. Its first word is its code, if it has more than one word. `is_counted`: the statistics

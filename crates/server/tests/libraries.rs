@@ -270,3 +270,16 @@ fn a_text_without_end_ends_and_others_are_served_meanwhile() {
     );
     assert_eq!(client.ask("FUNCTION LIST"), Value::Array(Vec::new()));
 }
+
+#[test]
+fn a_text_takes_no_more_memory_than_there_is() {
+    let server = Server::start(TWO, &["--maxmemory", "100mb"]);
+    let mut client = server.client();
+    let code = "#!lua name=x\nlocal s = 'x' while true do s = s .. s end";
+    for _ in 0..10 {
+        let reply = client.call(&["FUNCTION", "LOAD", code]).expect("a reply");
+        assert!(reply.text().ends_with("not enough memory"), "{reply:?}");
+    }
+    let most = server.most_resident_bytes() >> 20;
+    assert!(most < 100, "{most} MiB");
+}

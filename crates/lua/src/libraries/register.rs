@@ -2,7 +2,7 @@
 
 use mlua_sys as ffi;
 
-use crate::errors::fail;
+use crate::errors::{fail, raise};
 use crate::machine::Registration;
 use crate::raise::{Raise, Returned};
 use crate::stack::Lua;
@@ -87,16 +87,16 @@ pub(super) fn register(lua: Lua<'_>) -> Returned {
 /// Name and function.
 fn positional(lua: Lua<'_>) -> Result<Given, Raise> {
     if !lua.is_string(1) {
-        return failed(
+        return Err(raise(
             lua,
             b"first argument to redis.register_function must be a string",
-        );
+        ));
     }
     if !lua.is(2, ffi::LUA_TFUNCTION) {
-        return failed(
+        return Err(raise(
             lua,
             b"second argument to redis.register_function must be a function",
-        );
+        ));
     }
     Ok(Given {
         name: 1,
@@ -108,11 +108,11 @@ fn positional(lua: Lua<'_>) -> Result<Given, Raise> {
 /// A table of arguments by their names.
 fn named(lua: Lua<'_>) -> Result<Given, Raise> {
     if !lua.is(1, ffi::LUA_TTABLE) {
-        return failed(
+        return Err(raise(
             lua,
-            b"calling redis.register_function with a single argument is only applicable to Lua table \
-(representing named arguments).",
-        );
+            b"calling redis.register_function with a single argument is only applicable to \
+Lua table (representing named arguments).",
+        ));
     }
     // Places of the values: name, description, callback.
     lua.set_top(4);
@@ -120,10 +120,10 @@ fn named(lua: Lua<'_>) -> Result<Given, Raise> {
     lua.push_nil();
     while lua.next(1) {
         if !lua.is_string(-2) {
-            return failed(
+            return Err(raise(
                 lua,
                 b"named argument key given to redis.register_function is not a string",
-            );
+            ));
         }
         let key = match lua.kind(-2) {
             ffi::LUA_TSTRING => lua.bytes(-2).unwrap_or_default(),
@@ -133,13 +133,16 @@ fn named(lua: Lua<'_>) -> Result<Given, Raise> {
         take(lua, key, &mut given)?;
     }
     if given.name == 0 {
-        return failed(
+        return Err(raise(
             lua,
             b"redis.register_function must get a function name argument",
-        );
+        ));
     }
     if given.callback == 0 {
-        return failed(lua, b"redis.register_function must get a callback argument");
+        return Err(raise(
+            lua,
+            b"redis.register_function must get a callback argument",
+        ));
     }
     Ok(given)
 }
@@ -147,45 +150,36 @@ fn named(lua: Lua<'_>) -> Result<Given, Raise> {
 /// Takes the argument of a name from the top of the stack, and pops it.
 fn take(lua: Lua<'_>, key: &[u8], given: &mut Given) -> Result<(), Raise> {
     if key.eq_ignore_ascii_case(b"function_name") {
-        if !lua.is_string(-1) {
-            return failed(
-                lua,
-                b"function_name argument given to redis.register_function must be a string",
-            );
-        }
-        given.name = 2;
-        lua.replace(2);
+        let wrong = b"function_name argument given to redis.register_function must be a string";
+        given.name = keep(lua, 2, lua.is_string(-1), wrong)?;
     } else if key.eq_ignore_ascii_case(b"description") {
-        if !lua.is_string(-1) {
-            return failed(
-                lua,
-                b"description argument given to redis.register_function must be a string",
-            );
-        }
-        given.description = 3;
-        lua.replace(3);
+        let wrong = b"description argument given to redis.register_function must be a string";
+        given.description = keep(lua, 3, lua.is_string(-1), wrong)?;
     } else if key.eq_ignore_ascii_case(b"callback") {
-        if !lua.is(-1, ffi::LUA_TFUNCTION) {
-            return failed(
-                lua,
-                b"callback argument given to redis.register_function must be a function",
-            );
-        }
-        given.callback = 4;
-        lua.replace(4);
+        let wrong = b"callback argument given to redis.register_function must be a function";
+        given.callback = keep(lua, 4, lua.is(-1, ffi::LUA_TFUNCTION), wrong)?;
     } else if key.eq_ignore_ascii_case(b"flags") {
         if !lua.is(-1, ffi::LUA_TTABLE) {
-            return failed(
-                lua,
-                b"flags argument to redis.register_function must be a table representing function flags",
-            );
+            let wrong = b"flags argument to redis.register_function must be a table representing \
+function flags";
+            return Err(raise(lua, wrong));
         }
         given.flags = flags(lua)?;
         lua.pop(1);
     } else {
-        return failed(lua, b"unknown argument given to redis.register_function");
+        let wrong = b"unknown argument given to redis.register_function";
+        return Err(raise(lua, wrong));
     }
     Ok(())
+}
+
+/// Moves the argument on top of the stack to its place, if it is of the right type. Returns the place.
+fn keep(lua: Lua<'_>, place: i32, is_right: bool, wrong: &[u8]) -> Result<i32, Raise> {
+    if !is_right {
+        return Err(raise(lua, wrong));
+    }
+    lua.replace(place);
+    Ok(place)
 }
 
 /// The flags in the table on top of the stack, up to the first place that is empty.
@@ -202,7 +196,7 @@ fn flags(lua: Lua<'_>) -> Result<u32, Raise> {
             _ => b"",
         };
         let Some(bit) = FLAGS.iter().position(|flag| *flag == word) else {
-            return failed(lua, b"unknown flag given");
+            return Err(raise(lua, b"unknown flag given"));
         };
         flags |= 1 << bit;
         lua.pop(1);
@@ -212,11 +206,4 @@ fn flags(lua: Lua<'_>) -> Result<u32, Raise> {
     }
     lua.set_top(table);
     Ok(flags)
-}
-
-fn failed<T>(lua: Lua<'_>, text: &[u8]) -> Result<T, Raise> {
-    match fail(lua, text) {
-        Err(raise) => Err(raise),
-        Ok(_) => unreachable!("it raises"),
-    }
 }

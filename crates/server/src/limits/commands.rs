@@ -101,9 +101,8 @@ pub(crate) const SCRIPTS_OF_EVAL: usize = 500;
 /// Functions of scripts that a worker keeps; beyond that it begins again with none.
 pub(crate) const FUNCTIONS_OF_SCRIPTS: usize = 2000;
 
-/// Bytes of the longest text of a library, and of the memory that it may take while it registers functions.
+/// Bytes of the longest text of a library.
 pub(crate) const LIBRARY_TEXT_MOST: usize = 16 << 20;
-pub(crate) const LIBRARY_MEMORY: usize = 256 << 20;
 
 /// Bytes of the texts of all libraries of a payload.
 pub(crate) const LIBRARIES_TEXT_MOST: usize = 128 << 20;

@@ -92,7 +92,7 @@ fn added(server: &Durable, name: &[u8], text: &[u8]) -> Arc<Library> {
 
 fn learned(server: &Durable, text: &[u8]) -> Result<Arc<Library>, String> {
     let is_ending = || server.is_shutting_down();
-    let library = Library::learn(text, LIBRARY_AGAIN_MOST, &is_ending);
+    let library = Library::learn(text, server.load_bounds(LIBRARY_AGAIN_MOST), &is_ending);
     library.map_err(|why| match why {
         Unlearned::Slow => "its text runs for too long".to_owned(),
         Unlearned::Refused(failure) => text_of(&failure),

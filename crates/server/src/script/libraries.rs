@@ -96,9 +96,9 @@ impl Kept {
         }
         let is_new = !self.by_name.contains_key(name);
         self.remove(name, hears);
-        for listed in &library.functions {
+        for (number, listed) in library.functions.iter().enumerate() {
             let key = listed.name.to_ascii_lowercase().into_bytes();
-            let script = Arc::new(Script::of_library(&library, listed));
+            let script = Arc::new(Script::of_library(&library, number));
             if self.functions.insert(key, script).is_some() {
                 let name = &listed.name;
                 return Err(Failure::new(format!("ERR Function {name} already exists")));
@@ -241,16 +241,15 @@ impl Libraries {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+    use crate::script::LoadBounds;
 
     fn library(name: &str, functions: &str) -> Arc<Library> {
         let mut text = format!("#!lua name={name}\n");
         for function in functions.split(' ') {
             text += &format!("redis.register_function('{function}', function() end)\n");
         }
-        let learned = Library::learn(text.as_bytes(), Duration::from_secs(60), &|| false);
+        let learned = Library::learn(text.as_bytes(), LoadBounds::WIDE, &|| false);
         learned.ok().expect("it is a library")
     }
 

@@ -12,7 +12,7 @@ use super::callbacks::proven_library;
 use super::places::FindPlaces;
 use super::proof::Proven;
 use crate::config::redis_version;
-use crate::limits::{LIBRARY_MEMORY, LIBRARY_TEXT_MOST};
+use crate::limits::LIBRARY_TEXT_MOST;
 use crate::request::Failure;
 
 /// The name of the only engine.
@@ -100,6 +100,15 @@ pub(crate) fn log_line(level: Level, text: &[u8]) {
     }
 }
 
+/// Bounds of the run of a text.
+#[derive(Clone, Copy)]
+pub(crate) struct LoadBounds {
+    pub(crate) time: Duration,
+    /// Bytes that its state may have, and that the run may take from the process.
+    pub(crate) state_bytes: usize,
+    pub(crate) run_bytes: usize,
+}
+
 /// Why a text is no library.
 pub(crate) enum Unlearned {
     /// It has run for longer than it may.
@@ -112,13 +121,13 @@ pub(crate) const TIMEOUT: Failure =
     Failure::of("ERR Error registering functions: ERR FUNCTION LOAD timeout");
 
 impl Library {
-    /// Reads a text and runs it, for `most` at the longest.
+    /// Reads a text and runs it.
     ///
     /// # Errors
     /// Its first line is wrong, or it does not compile, or its run fails or registers nothing.
     pub(crate) fn learn(
         text: &[u8],
-        most: Duration,
+        bounds: LoadBounds,
         is_ending: &dyn Fn() -> bool,
     ) -> Result<Arc<Library>, Unlearned> {
         let name = name_of(text).map_err(Unlearned::Refused)?;
@@ -126,9 +135,9 @@ impl Library {
             let text = format!("ERR The code of a library has at most {LIBRARY_TEXT_MOST} bytes");
             return Err(Unlearned::Refused(Failure::new(text)));
         }
-        let mut state = State::for_libraries(LIBRARY_MEMORY, redis_version());
-        let mut host = LoadHost::new(most, is_ending);
-        let registered = state.load_library(&mut host, Library::body(text), LIBRARY_MEMORY);
+        let mut state = State::for_libraries(bounds.state_bytes, redis_version());
+        let mut host = LoadHost::new(bounds.time, is_ending);
+        let registered = state.load_library(&mut host, Library::body(text), bounds.run_bytes);
         let registered = registered.map_err(|why| match why {
             NotLoaded::Stopped => Unlearned::Slow,
             NotLoaded::Compile(message) => refused("ERR Error compiling function: ", &message),
@@ -225,11 +234,20 @@ fn name_of(text: &[u8]) -> Result<String, Failure> {
 }
 
 #[cfg(test)]
+impl LoadBounds {
+    pub(super) const WIDE: LoadBounds = LoadBounds {
+        time: Duration::from_secs(60),
+        state_bytes: 64 << 20,
+        run_bytes: 64 << 20,
+    };
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     fn learned(text: &str) -> Result<Arc<Library>, Vec<u8>> {
-        let library = Library::learn(text.as_bytes(), Duration::from_secs(60), &|| false);
+        let library = Library::learn(text.as_bytes(), LoadBounds::WIDE, &|| false);
         library.map_err(|why| match why {
             Unlearned::Slow => b"slow".to_vec(),
             Unlearned::Refused(failure) => failure.0.into_owned(),
@@ -275,7 +293,11 @@ mod tests {
     #[test]
     fn a_text_without_end_is_stopped() {
         let text = b"#!lua name=a\nwhile true do end";
-        let library = Library::learn(text, Duration::from_millis(5), &|| false);
+        let bounds = LoadBounds {
+            time: Duration::from_millis(5),
+            ..LoadBounds::WIDE
+        };
+        let library = Library::learn(text, bounds, &|| false);
         assert!(matches!(library, Err(Unlearned::Slow)));
     }
 }

@@ -14,7 +14,7 @@ mod shebang;
 mod tokens;
 
 pub(crate) use libraries::{Existing, Hears, Libraries, Recorded};
-pub(crate) use library::{Library, Listed, LoadHost, TIMEOUT, Unlearned, log_line};
+pub(crate) use library::{Library, LoadBounds, LoadHost, TIMEOUT, Unlearned, log_line};
 pub(crate) use places::KeyPlaces;
 pub(crate) use registry::{Pace, Script, Scripts, Sha};
 pub(crate) use shebang::{Flags, flags_of};

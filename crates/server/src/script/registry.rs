@@ -15,7 +15,7 @@ use sha1_smol::Sha1;
 
 use super::places::FindPlaces;
 use super::proof::{Proven, proven};
-use super::{Flags, Library, Listed};
+use super::{Flags, Library};
 use crate::limits::{SCRIPT_QUICK_NS, SCRIPTS_OF_EVAL};
 
 /// The SHA-1 of a text.
@@ -29,8 +29,9 @@ pub(crate) struct Script {
     pub(crate) name: String,
     /// Empty for a function.
     pub(crate) text: Box<[u8]>,
-    /// The library of a function.
+    /// The library of a function, and its place there.
     pub(crate) library: Option<Arc<Library>>,
+    pub(crate) number: usize,
     pub(crate) flags: Flags,
     /// Properties of a text without a loop.
     proven: Proven,
@@ -101,6 +102,7 @@ impl Script {
             name: sha.iter().map(|byte| format!("{byte:02x}")).collect(),
             text: text.into(),
             library: None,
+            number: 0,
             flags,
             proven: Proven::default(),
             pace: AtomicU8::new(pace_of(text, &LOOPS) as u8),
@@ -138,13 +140,15 @@ impl Script {
         self.proven().only_reads_argv
     }
 
-    /// A function of a library.
-    pub(crate) fn of_library(library: &Arc<Library>, listed: &Listed) -> Script {
+    /// The function of a library at this place.
+    pub(crate) fn of_library(library: &Arc<Library>, number: usize) -> Script {
+        let listed = &library.functions[number];
         Script {
             sha: Sha::default(),
             name: listed.name.clone(),
             text: Box::default(),
             library: Some(Arc::clone(library)),
+            number,
             flags: listed.flags(),
             proven: Proven::default(),
             pace: AtomicU8::new(pace_of(&library.text, &LOOPS_OF_LIBRARIES) as u8),

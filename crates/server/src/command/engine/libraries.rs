@@ -27,7 +27,8 @@ pub(super) struct Loaded {
 /// A library in the state.
 struct Own {
     library: Arc<Library>,
-    functions: Vec<(String, Function)>,
+    /// In the order of the library's.
+    functions: Vec<Function>,
 }
 
 impl Loaded {
@@ -67,7 +68,7 @@ impl Loaded {
         }
     }
 
-    /// The state, and a function of a library in it. `limit`: bytes that a state may have.
+    /// The state, and a function of a library in it.
     ///
     /// # Errors
     /// The text does not register the functions that it has registered in FUNCTION LOAD, or there is no
@@ -76,29 +77,24 @@ impl Loaded {
         &mut self,
         server: &Server,
         script: &Script,
-        limit: usize,
     ) -> Result<(&mut State, &Function), Failure> {
         self.renew(server);
         let library = script.library.as_ref().expect("it is a function");
         let state = self
             .state
-            .get_or_insert_with(|| State::for_libraries(limit, redis_version()));
+            .get_or_insert_with(|| State::for_libraries(server.lua_state_limit(), redis_version()));
         let is_it = |own: &Own| Arc::ptr_eq(&own.library, library);
         let known = self.libraries.iter().position(is_it);
         let at = match known {
             Some(at) => at,
             None => {
-                let functions = load(server, state, script, limit)?;
+                let functions = load(server, state, script)?;
                 let library = Arc::clone(library);
                 self.libraries.push(Own { library, functions });
                 self.libraries.len() - 1
             }
         };
-        let mut functions = self.libraries[at].functions.iter();
-        match functions.find(|(own, _)| *own == script.name) {
-            Some((_, function)) => Ok((state, function)),
-            None => Err(not_loaded(library, b"it registers other functions now")),
-        }
+        Ok((state, &self.libraries[at].functions[script.number]))
     }
 
     /// After a run. A state that has met its limit makes room for a new one.
@@ -112,33 +108,35 @@ impl Loaded {
 }
 
 #[cold]
-fn load(
-    server: &Server,
-    state: &mut State,
-    script: &Script,
-    limit: usize,
-) -> Result<Vec<(String, Function)>, Failure> {
+fn load(server: &Server, state: &mut State, script: &Script) -> Result<Vec<Function>, Failure> {
     let library = script.library.as_ref().expect("it is a function");
     let is_ending = || server.is_ending() || server.is_shutting_down();
     let mut host = LoadHost::new(LIBRARY_AGAIN_MOST, &is_ending);
     let text = Library::body(&library.text);
-    let registered = state.load_library(&mut host, text, limit);
-    let registered = registered.map_err(|why| match why {
+    let registered = state.load_library(&mut host, text, server.lua_run_limit());
+    let mut registered = registered.map_err(|why| match why {
         NotLoaded::Compile(message) | NotLoaded::Run(message) => not_loaded(library, &message),
         NotLoaded::Stopped => not_loaded(library, b"it takes too long"),
     })?;
+    registered.sort_by(|one, other| one.name.cmp(&other.name));
+    let names = registered.iter().map(|one| &one.name);
+    if !names.eq(library.functions.iter().map(|one| &one.name)) {
+        let functions = registered.into_iter().map(|one| one.function);
+        functions.for_each(|function| state.forget(function));
+        return Err(not_loaded(library, b"it registers other functions now"));
+    }
     // A proof is about all functions of a library.
     let (keys, argv) = (script.names_its_keys(), script.only_reads_argv());
     let functions = registered.into_iter();
-    let own = functions.map(|one| (one.name, one.function.only_reads(keys, argv)));
+    let own = functions.map(|one| one.function.only_reads(keys, argv));
     Ok(own.collect())
 }
 
 fn forget(state: &mut State, libraries: Vec<Own>) {
     for own in libraries {
-        for (_, function) in own.functions {
-            state.forget(function);
-        }
+        own.functions
+            .into_iter()
+            .for_each(|function| state.forget(function));
     }
 }
 

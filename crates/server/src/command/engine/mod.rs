@@ -12,11 +12,8 @@ use std::sync::{Arc, Weak};
 
 use lua::{Function, State};
 
-use crate::config::{Setting, redis_version};
-use crate::limits::{
-    FUNCTIONS_OF_SCRIPTS, SCRIPT_BUFFER_KEPT, SCRIPT_MEMORY_LEAST, SCRIPT_MEMORY_MOST,
-    SCRIPT_MEMORY_SHARE,
-};
+use crate::config::redis_version;
+use crate::limits::{FUNCTIONS_OF_SCRIPTS, SCRIPT_BUFFER_KEPT};
 use crate::request::Failure;
 use crate::script::{Script, Sha};
 use crate::server::Server;
@@ -41,15 +38,6 @@ pub(crate) struct Engine {
     libraries: Loaded,
     /// The buffer of replies.
     reply: Vec<u8>,
-}
-
-/// Bytes that a state of Lua may have.
-fn limit(server: &Server) -> usize {
-    let share = server.settings.int(Setting::MaxMemory).max(0) as usize / SCRIPT_MEMORY_SHARE;
-    match share {
-        0 => SCRIPT_MEMORY_MOST,
-        share => share.clamp(SCRIPT_MEMORY_LEAST, SCRIPT_MEMORY_MOST),
-    }
 }
 
 fn not_compiled(message: &[u8]) -> Failure {
@@ -119,7 +107,7 @@ impl Engine {
             None => self
                 .function_of_text(server, script)
                 .map_err(|message| not_compiled(&message)),
-            Some(_) => self.libraries.function(server, script, limit(server)),
+            Some(_) => self.libraries.function(server, script),
         }
     }
 
@@ -131,7 +119,7 @@ impl Engine {
         self.renew(server);
         let state = self
             .state
-            .get_or_insert_with(|| State::new(limit(server), redis_version()));
+            .get_or_insert_with(|| State::new(server.lua_state_limit(), redis_version()));
         let compiled = match self.functions.entry(script.sha) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {

@@ -9,7 +9,7 @@ use super::host::{Cause, Rules, Run, RunPlace, ScriptCall};
 use crate::command::route::Home;
 use crate::command::row::Control;
 use crate::command::{Args, Context, Engine, Failure, Handled, Next, failure, flag, table};
-use crate::limits::{FORESEEN_BYTES, SCRIPT_REPLY_MOST, SCRIPT_RUN_LEAST};
+use crate::limits::{FORESEEN_BYTES, SCRIPT_REPLY_MOST};
 use crate::script::{KeyPlaces, Pace, Script, flags_of};
 use crate::shared::memory::Room;
 
@@ -333,7 +333,7 @@ fn run_in(
     let (outer, server) = (context.command, context.server);
     let (db, protocol) = (context.session.db, context.session.protocol);
     let room = server.room_now();
-    let memory_most = SCRIPT_RUN_LEAST.max(room / 2);
+    let memory_most = server.lua_run_limit();
     if bytes_in_lua(args) > memory_most {
         return Err(failure::OUT_OF_MEMORY);
     }

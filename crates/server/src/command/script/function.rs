@@ -113,7 +113,7 @@ fn learned(
     let is_ending = || server.is_ending() || server.is_shutting_down();
     let texts = wish.texts.iter();
     texts
-        .map(|text| Library::learn(text, most, &is_ending))
+        .map(|text| Library::learn(text, server.load_bounds(most), &is_ending))
         .collect()
 }
 

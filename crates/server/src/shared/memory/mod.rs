@@ -45,6 +45,7 @@ mod growing;
 mod physical;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 use keyspace::{Access, Policy};
 use parking_lot::Mutex;
@@ -52,8 +53,10 @@ use parking_lot::Mutex;
 use crate::config::{MaxMemoryPolicy, Scope, Setting};
 use crate::limits::{
     CLIENTS_SHARE, FREE_KEPT_BYTES, FREE_KEPT_SHARE, LEAST_CLIENTS_BYTES, LEAST_ROOM_BYTES,
-    LOG_WORK_BYTES, LOG_WORK_SHARE, ROOM_BYTES, ROOM_SHARE,
+    LOG_WORK_BYTES, LOG_WORK_SHARE, ROOM_BYTES, ROOM_SHARE, SCRIPT_MEMORY_LEAST,
+    SCRIPT_MEMORY_MOST, SCRIPT_MEMORY_SHARE, SCRIPT_RUN_LEAST,
 };
+use crate::script::LoadBounds;
 use crate::shared::Shared;
 
 pub(crate) use evictor::{Evictor, Room};
@@ -227,6 +230,29 @@ impl Budget {
 }
 
 impl Shared {
+    /// Bytes that a state of Lua may have.
+    pub(crate) fn lua_state_limit(&self) -> usize {
+        let share = self.settings.int(Setting::MaxMemory).max(0) as usize / SCRIPT_MEMORY_SHARE;
+        match share {
+            0 => SCRIPT_MEMORY_MOST,
+            share => share.clamp(SCRIPT_MEMORY_LEAST, SCRIPT_MEMORY_MOST),
+        }
+    }
+
+    /// Bounds of the run of a library's text that may take so long.
+    pub(crate) fn load_bounds(&self, time: Duration) -> LoadBounds {
+        LoadBounds {
+            time,
+            state_bytes: self.lua_state_limit(),
+            run_bytes: self.lua_run_limit(),
+        }
+    }
+
+    /// Bytes that a run of Lua may take from the process now.
+    pub(crate) fn lua_run_limit(&self) -> usize {
+        SCRIPT_RUN_LEAST.max(self.room_now() / 2)
+    }
+
     /// Bytes that can be taken without making room ([`Budget::room_now`]). No data is refused that is loaded.
     pub(crate) fn room_now(&self) -> usize {
         match self.is_loading() {
