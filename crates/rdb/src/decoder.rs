@@ -33,17 +33,17 @@ impl<R: Read> Decoder<R> {
         }
     }
 
-    /// The length that a string says it has, whose bytes come next.
-    pub(crate) fn claimed_len(&mut self) -> Result<u64, Problem> {
+    /// The lengths of a string, whose bytes come next.
+    pub(crate) fn lengths(&mut self) -> Result<Lengths, Problem> {
         let expected = "the length of a string";
-        match self.any_length(expected)? {
-            Length::Plain(len) => Ok(len),
-            Length::Encoded(encoding::LZF) => {
-                self.length(expected)?;
-                self.length(expected)
-            }
-            Length::Encoded(_) => Ok(INTEGER_TEXT_LEN as u64),
-        }
+        let (stored, claimed) = match self.any_length(expected)? {
+            Length::Plain(len) => (len, len),
+            Length::Encoded(encoding::LZF) => (self.length(expected)?, self.length(expected)?),
+            Length::Encoded(encoding::INT8) => (1, INTEGER_TEXT_LEN as u64),
+            Length::Encoded(encoding::INT16) => (2, INTEGER_TEXT_LEN as u64),
+            Length::Encoded(_) => (4, INTEGER_TEXT_LEN as u64),
+        };
+        Ok(Lengths { stored, claimed })
     }
 
     /// A length that stands for itself.
@@ -152,6 +152,14 @@ impl<R: Read> Decoder<R> {
             )))
         }
     }
+}
+
+/// Bytes of a string.
+pub(crate) struct Lengths {
+    /// Those that follow.
+    pub(crate) stored: u64,
+    /// Those that it says it has.
+    pub(crate) claimed: u64,
 }
 
 /// What stands before a string.

@@ -22,6 +22,8 @@ use crate::writer::{Attributes, Writer};
 const FOOTER_BYTES: usize = 10;
 /// Bytes of the type and of the length of a string.
 const STRING_HEADER_BYTES: usize = 10;
+/// Bytes of the lengths of a compressed string, with its encoding.
+const TWO_LENGTHS_BYTES: usize = 19;
 
 /// Whether payloads of a version are read.
 fn is_read(version: u32) -> bool {
@@ -58,8 +60,27 @@ impl<'p> Payload<'p> {
             return None;
         };
         let source = Source::short(string, STRING_HEADER_BYTES);
-        let claimed = Decoder::new(source).claimed_len().ok()?;
+        let claimed = Decoder::new(source).lengths().ok()?.claimed;
         Some(claimed.min(lzf::expanded_max(string.len()).max(INTEGER_TEXT_LEN) as u64))
+    }
+
+    /// The bytes that the texts of libraries say they have together, as far as that is possible.
+    #[must_use]
+    pub fn libraries_len(&self) -> u64 {
+        let (mut rest, mut len) = (self.value, 0_u64);
+        while let Some((&opcode::FUNCTION, text)) = rest.split_first() {
+            let mut decoder = Decoder::new(Source::short(text, TWO_LENGTHS_BYTES));
+            let Ok(lengths) = decoder.lengths() else {
+                break;
+            };
+            let text = usize::try_from(decoder.source.offset()).map_or(text, |at| &text[at..]);
+            let stored =
+                usize::try_from(lengths.stored).map_or(text.len(), |len| len.min(text.len()));
+            let most = lzf::expanded_max(stored).max(INTEGER_TEXT_LEN) as u64;
+            len = len.saturating_add(lengths.claimed.min(most));
+            rest = &text[stored..];
+        }
+        len
     }
 
     /// The texts of libraries, of `most` bytes together.

@@ -283,3 +283,55 @@ fn a_text_takes_no_more_memory_than_there_is() {
     let most = server.most_resident_bytes() >> 20;
     assert!(most < 100, "{most} MiB");
 }
+
+#[test]
+fn a_payload_takes_no_more_memory_than_there_is() {
+    let server = Server::start(TWO, &["--maxmemory", "100mb"]);
+    let mut client = server.client();
+    let text = |number: usize| {
+        let register =
+            format!("redis.register_function('f{number}', function() return {number} end)");
+        let mut text = format!("#!lua name=l{number}\n{register}\n--").into_bytes();
+        text.resize(15 << 20, b'x');
+        text
+    };
+    let texts: Vec<_> = (0..4).map(text).collect();
+    let mut restored = |texts: &[Vec<u8>]| {
+        let payload = rdb::dump_libraries(texts.iter().map(Vec::as_slice), true);
+        let request = [&b"FUNCTION"[..], b"RESTORE", &payload, b"REPLACE"];
+        client.call(&request).expect("a reply")
+    };
+    let reply = restored(&texts);
+    assert!(reply.text().starts_with("OOM "), "{reply:?}");
+    for _ in 0..3 {
+        assert_eq!(restored(&texts[..1]), ok());
+    }
+    assert_eq!(integer(&client.ask("FCALL f0 0")), 0);
+    let most = server.most_resident_bytes() >> 20;
+    assert!(most < 100, "{most} MiB");
+}
+
+#[test]
+fn a_snapshot_has_the_libraries_of_its_moment() {
+    let server = Server::start(TWO, &["--rdbcompression", "no"]);
+    let mut client = server.client();
+    for number in 0..20 {
+        let name = format!("l{number}");
+        load(&mut client, &code(&name, "f", "return 1"));
+        let both = b"BGSAVE\r\nFUNCTION FLUSH\r\n";
+        client.send_bytes(both).expect("the server reads");
+        for _ in 0..2 {
+            let reply = client.read(PATIENCE).expect("a reply");
+            assert!(matches!(reply, Value::Simple(_)), "{reply:?}");
+        }
+        eventually("a snapshot", || {
+            info_text(&mut client, "rdb_bgsave_in_progress") == "0"
+        });
+        let file = fs::read(server.dir().join("dump.rdb")).expect("it was saved");
+        let title = format!("name={name}\n");
+        let has_it = file
+            .windows(title.len())
+            .any(|part| part == title.as_bytes());
+        assert!(has_it, "the library of snapshot {number} is missing");
+    }
+}

@@ -266,6 +266,7 @@ fn libraries_come_back_from_their_payload() {
         let payload = dump_libraries(texts.iter().map(Vec::as_slice), compresses);
         let payload = Payload::check(&payload).expect("it is whole");
         assert_eq!(payload.libraries(1 << 20).expect("it has texts"), texts);
+        assert_eq!(payload.libraries_len(), 1313);
         assert_eq!(payload.libraries(1310), Err(LibrariesProblem::TooLong));
     }
     // As redis-server 7.0.15 gives it for none, and payloads without a library.
@@ -277,4 +278,15 @@ fn libraries_come_back_from_their_payload() {
     assert_eq!(wrong(b"\xf6\x01k"), Err(LibrariesProblem::Old));
     assert_eq!(wrong(b"\xf5\x05k"), Err(LibrariesProblem::Damaged));
     assert_eq!(wrong(b"\xf5"), Err(LibrariesProblem::Damaged));
+    // Lengths that the bytes cannot stand for count for no more than these can.
+    let len = |value: &[u8]| Payload::of_value(value, 10).libraries_len();
+    assert_eq!(len(b"\x00\x01k"), 0);
+    assert_eq!(len(b"\xf5\x02ab\xf5\x05k"), 2 + 5);
+    let long = [
+        &b"\xf5\xc3\x03\x81\xff\xff\xff\xff\xff\xff\xff\xff"[..],
+        b"abc",
+    ]
+    .concat();
+    assert_eq!(len(&long), lzf::expanded_max(3) as u64);
+    assert_eq!(len(b"\xf5\xc1\x01\x02"), INTEGER_TEXT_LEN as u64);
 }

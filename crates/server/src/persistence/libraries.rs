@@ -58,7 +58,7 @@ impl ReplayedLibraries {
         let mut texts: Vec<_> = self.texts.into_inner().into_iter().collect();
         texts.sort_by(|one, other| one.0.cmp(&other.0));
         for (name, found) in texts {
-            let library = added(server, &name, &found.text);
+            let library = added(server, &name, found.text.into());
             if let Some(address) = found.address {
                 all.set_place(&library, place(address));
             }
@@ -71,13 +71,13 @@ fn text_of(failure: &Failure) -> String {
 }
 
 /// Adds a library by a text that the server has accepted before.
-fn added(server: &Durable, name: &[u8], text: &[u8]) -> Arc<Library> {
+fn added(server: &Durable, name: &[u8], text: Arc<[u8]>) -> Arc<Library> {
     let all = &server.persistence.libraries;
     let add = |library: &Arc<Library>| {
         let library = vec![Arc::clone(library)];
         all.add(library, Existing::Replaced, &mut |_, _| {})
     };
-    let library = learned(server, text).and_then(|library| {
+    let library = learned(server, &text).and_then(|library| {
         let added = add(&library).map_err(|failure| text_of(&failure));
         added.map(|()| library)
     });
@@ -90,7 +90,7 @@ fn added(server: &Durable, name: &[u8], text: &[u8]) -> Arc<Library> {
     })
 }
 
-fn learned(server: &Durable, text: &[u8]) -> Result<Arc<Library>, String> {
+fn learned(server: &Durable, text: &Arc<[u8]>) -> Result<Arc<Library>, String> {
     let is_ending = || server.is_shutting_down();
     let library = Library::learn(text, server.load_bounds(LIBRARY_AGAIN_MOST), &is_ending);
     library.map_err(|why| match why {
@@ -103,11 +103,17 @@ fn learned(server: &Durable, text: &[u8]) -> Result<Arc<Library>, String> {
 ///
 /// # Errors
 /// A text is no library, a function is there twice, or the log takes no records.
-pub(super) fn take(server: &Durable, texts: &[Vec<u8>], existing: Existing) -> Result<(), String> {
+pub(super) fn take(
+    server: &Durable,
+    texts: Vec<Vec<u8>>,
+    existing: Existing,
+) -> Result<(), String> {
     let all = &server.persistence.libraries;
-    let libraries = texts.iter().map(|text| {
+    let bytes = texts.iter().map(|text| Appender::bytes_of(0, text.len()));
+    let bytes = bytes.sum();
+    let libraries = texts.into_iter().map(|text| {
         let why = |why| format!("a library of the file can't be loaded: {why}");
-        learned(server, text).map_err(why)
+        learned(server, &text.into()).map_err(why)
     });
     let libraries = libraries.collect::<Result<Vec<_>, _>>()?;
     let mut changed = Vec::new();
@@ -118,8 +124,7 @@ pub(super) fn take(server: &Durable, texts: &[Vec<u8>], existing: Existing) -> R
         return Ok(());
     }
     let mut appender = server.persistence.appender()?;
-    let bytes = texts.iter().map(|text| Appender::bytes_of(0, text.len()));
-    ensure_bytes(server, &mut appender, bytes.sum())?;
+    ensure_bytes(server, &mut appender, bytes)?;
     log_libraries(&mut appender, all, changed);
     appender.commit();
     Ok(())

@@ -249,7 +249,7 @@ mod tests {
         for function in functions.split(' ') {
             text += &format!("redis.register_function('{function}', function() end)\n");
         }
-        let learned = Library::learn(text.as_bytes(), LoadBounds::WIDE, &|| false);
+        let learned = Library::learn(&Arc::from(text.as_bytes()), LoadBounds::WIDE, &|| false);
         learned.ok().expect("it is a library")
     }
 

@@ -21,7 +21,7 @@ const ENGINE: &[u8] = b"lua";
 /// A library.
 pub(crate) struct Library {
     pub(crate) name: String,
-    pub(crate) text: Box<[u8]>,
+    pub(crate) text: Arc<[u8]>,
     /// In order of their names.
     pub(crate) functions: Vec<Listed>,
     proven: OnceLock<Proven>,
@@ -126,7 +126,7 @@ impl Library {
     /// # Errors
     /// Its first line is wrong, or it does not compile, or its run fails or registers nothing.
     pub(crate) fn learn(
-        text: &[u8],
+        text: &Arc<[u8]>,
         bounds: LoadBounds,
         is_ending: &dyn Fn() -> bool,
     ) -> Result<Arc<Library>, Unlearned> {
@@ -155,14 +155,14 @@ impl Library {
         });
         let mut functions: Vec<_> = listed.collect();
         functions.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(Arc::new(Library::new(name, text, functions)))
+        Ok(Arc::new(Library::new(name, Arc::clone(text), functions)))
     }
 
     /// A library with these functions, in order of their names.
-    pub(crate) fn new(name: String, text: &[u8], functions: Vec<Listed>) -> Library {
+    pub(crate) fn new(name: String, text: Arc<[u8]>, functions: Vec<Listed>) -> Library {
         Library {
             name,
-            text: text.into(),
+            text,
             functions,
             proven: OnceLock::new(),
         }
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     fn learned(text: &str) -> Result<Arc<Library>, Vec<u8>> {
-        let library = Library::learn(text.as_bytes(), LoadBounds::WIDE, &|| false);
+        let library = Library::learn(&Arc::from(text.as_bytes()), LoadBounds::WIDE, &|| false);
         library.map_err(|why| match why {
             Unlearned::Slow => b"slow".to_vec(),
             Unlearned::Refused(failure) => failure.0.into_owned(),
@@ -292,12 +292,12 @@ mod tests {
 
     #[test]
     fn a_text_without_end_is_stopped() {
-        let text = b"#!lua name=a\nwhile true do end";
+        let text = Arc::from(&b"#!lua name=a\nwhile true do end"[..]);
         let bounds = LoadBounds {
             time: Duration::from_millis(5),
             ..LoadBounds::WIDE
         };
-        let library = Library::learn(text, bounds, &|| false);
+        let library = Library::learn(&text, bounds, &|| false);
         assert!(matches!(library, Err(Unlearned::Slow)));
     }
 }

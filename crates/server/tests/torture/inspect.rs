@@ -4,9 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::{PATIENCE, Value, encode_request};
+use crate::torture::commands::scripts;
 use crate::torture::model::DATABASES;
 use crate::torture::process::LOG;
-use crate::torture::values::{Entry, KINDS, Key, Keys, Kind, Span};
+use crate::torture::values::{Data, Entry, KINDS, Key, Keys, Kind, Span};
 use crate::torture::wire::{Connection, Silence, now_ms};
 
 /// Keys that are read in one go, and where memory is scarce.
@@ -63,11 +64,57 @@ pub(crate) fn read(
             }
         }
     }
+    for (lane, key, entry) in read_libraries(connection, only)? {
+        let own = keys.get_mut(lane);
+        let own = own.ok_or_else(|| format!("nobody wrote {}", key.1.escape_ascii()))?;
+        own.insert(key, entry);
+    }
     let asked = Span {
         least,
         most: now_ms(),
     };
     Ok(Found { keys, asked })
+}
+
+/// The libraries, each with its connection and its key in the model.
+fn read_libraries(
+    connection: &mut Connection,
+    only: Option<usize>,
+) -> Result<Vec<(usize, Key, Entry)>, String> {
+    let pattern = only.map_or("*".to_owned(), |lane| format!("L{lane}_*"));
+    let request = [
+        &b"FUNCTION"[..],
+        b"LIST",
+        b"LIBRARYNAME",
+        pattern.as_bytes(),
+        b"WITHCODE",
+    ];
+    let Value::Array(libraries) = ask(connection, &request)? else {
+        return Err("FUNCTION LIST answers no array".to_owned());
+    };
+    let found = libraries.iter().map(|library| {
+        let fact = |name: &str| fact(library, name).and_then(Value::bytes);
+        let (name, text) = (fact("library_name"), fact("library_code"));
+        let name = String::from_utf8_lossy(name.unwrap_or_default());
+        let key = name.strip_prefix('L').and_then(scripts::key_of);
+        let (lane, key) = key.ok_or_else(|| format!("nobody has loaded {name}"))?;
+        let data = Data::string(text.unwrap_or_default().to_vec());
+        Ok((lane, key, Entry { data, expiry: None }))
+    });
+    found.collect()
+}
+
+/// A fact of a reply that has names and values.
+fn fact<'v>(reply: &'v Value, name: &str) -> Option<&'v Value> {
+    let is_it = |word: &Value| word.bytes() == Some(name.as_bytes());
+    match reply {
+        Value::Map(pairs) => pairs
+            .iter()
+            .find(|(word, _)| is_it(word))
+            .map(|(_, value)| value),
+        Value::Array(words) => words.chunks(2).find(|pair| is_it(&pair[0]))?.get(1),
+        _ => None,
+    }
 }
 
 fn ask(connection: &mut Connection, request: &[&[u8]]) -> Result<Value, String> {

@@ -12,6 +12,7 @@ pub(crate) use chosen::Chosen;
 
 use crate::support::Value;
 use crate::torture::commands::scans::{self, Page, Scans};
+use crate::torture::commands::scripts::LIBRARIES;
 use crate::torture::commands::{Effect, IN_PLACE, Row, payload, row};
 use crate::torture::script::{Arg, Request};
 use crate::torture::slots::Slots;
@@ -512,7 +513,7 @@ impl Model {
         touched.extend(self.keys.keys().cloned());
         self.scans.clear();
         match *global {
-            Global::FlushAll => self.keys.clear(),
+            Global::FlushAll => self.keys.retain(|key, _| key.0 == LIBRARIES),
             Global::FlushDb(db) => self.keys.retain(|key, _| key.0 != db),
             Global::Swap(one, two) => {
                 let keys = std::mem::take(&mut self.keys);

@@ -17,7 +17,7 @@ const LOAD_TEXT: &str = "failed loading the given functions payload";
 /// Texts of libraries that are to be there.
 #[derive(Clone)]
 struct Wish {
-    texts: Vec<Vec<u8>>,
+    texts: Vec<Arc<[u8]>>,
     existing: Existing,
     /// The reply is the name of the library.
     names_it: bool,
@@ -37,8 +37,9 @@ pub(super) fn load(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         }
         existing = Existing::Replaced;
     }
+    foresee(context, args, args.get(last).len())?;
     let wish = Wish {
-        texts: vec![args.get(last).to_vec()],
+        texts: vec![args.get(last).into()],
         existing,
         names_it: true,
     };
@@ -64,6 +65,8 @@ pub(super) fn restore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
     let payload = Payload::check(args.get(2)).ok_or(Failure::of(
         "ERR DUMP payload version or checksum are wrong",
     ))?;
+    let len = payload.libraries_len().min(LIBRARIES_TEXT_MOST as u64);
+    foresee(context, args, len as usize)?;
     let texts = payload.libraries(LIBRARIES_TEXT_MOST);
     let texts = texts.map_err(|problem| match problem {
         LibrariesProblem::Other => Failure::of("ERR given type is not a function"),
@@ -74,11 +77,17 @@ pub(super) fn restore(context: &mut Context<'_>, args: &Args<'_>) -> Handled {
         )),
     })?;
     let wish = Wish {
-        texts,
+        texts: texts.into_iter().map(Arc::from).collect(),
         existing,
         names_it: false,
     };
     fulfil(context, args, wish)
+}
+
+/// Makes room for texts of so many bytes, for their records, which are gathered before they go into the log,
+/// and for the request, which is kept while its texts run on a thread of its own.
+fn foresee(context: &Context<'_>, args: &Args<'_>, bytes: usize) -> Result<(), Failure> {
+    context.foresee_bytes(2 * (bytes + args.size()))
 }
 
 /// Runs the texts, here or, if they are slow, on a thread of its own, and keeps the libraries.

@@ -7,35 +7,28 @@
 
 use std::time::Duration;
 
-use ferrite_log::Hold;
 use keyspace::{Records, Snapshot, Turn};
 
 use super::file::Draft;
 use super::save::{Save, Stop, check};
-use super::state::Outcome;
+use super::state::{Job, Outcome};
 use crate::limits::{SNAPSHOT_COPIES_SHARE, SNAPSHOT_REST_SHARE, SNAPSHOT_WORK_US, WARMING_LOOK};
 use crate::persistence::durable::Durable;
 use crate::shared::throttle::Throttle;
 
 /// Writes a snapshot to the configured file while workers run.
-pub(super) fn save_beside(
-    server: &Durable,
-    turn: &mut Turn<'_>,
-    snapshot: &mut Snapshot,
-    hold: Option<&Hold>,
-) -> Outcome {
-    write_beside(server, turn, snapshot, hold).into()
+pub(super) fn save_beside(server: &Durable, turn: &mut Turn<'_>, job: &mut Job) -> Outcome {
+    write_beside(server, turn, job).into()
 }
 
-fn write_beside(
-    server: &Durable,
-    turn: &mut Turn<'_>,
-    snapshot: &mut Snapshot,
-    hold: Option<&Hold>,
-) -> Result<(), Stop> {
+fn write_beside(server: &Durable, turn: &mut Turn<'_>, job: &mut Job) -> Result<(), Stop> {
     let used_memory = server.used_memory();
+    let (snapshot, hold) = (&mut job.snapshot, job.hold.as_ref());
+    let libraries = std::mem::take(&mut job.libraries);
     let (mut draft, file) = Draft::create(&server.settings)?;
-    let mut save = Save::begin((server, hold), file, used_memory, snapshot.sizes().to_vec())?;
+    let sizes = snapshot.sizes().to_vec();
+    let mut save = Save::begin((server, hold), file, used_memory, sizes, &libraries)?;
+    drop(libraries);
     put_all(&mut save, turn, snapshot, used_memory as usize)?;
     save.finish()?;
     match server.snapshots.commit(|| draft.keep()) {

@@ -295,7 +295,7 @@ impl<'s> Load<'s> {
             }
             Ok(())
         })?;
-        libraries::take(self.server, &libraries, self.existing)
+        libraries::take(self.server, libraries, self.existing)
     }
 
     /// Reads the file and gives out its parts. A collection without items is none, as for Redis.

@@ -2,6 +2,7 @@
 //! workers run.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ferrite_log::{BlobStream, Hold};
@@ -17,6 +18,7 @@ use crate::config::{REDIS_VERSION, Setting};
 use crate::limits::SNAPSHOT_READ_BYTES;
 use crate::persistence::durable::Durable;
 use crate::request::Failure;
+use crate::script::Library;
 
 /// Longest sleep between two checks for cancellation.
 const NAP: Duration = Duration::from_millis(10);
@@ -98,7 +100,14 @@ pub(crate) fn save_alone(server: &Durable, alone: &Exclusive<'_>, now: i64) -> i
         .map(|(_, database)| database.memory() as u64)
         .sum();
     let (mut draft, file) = Draft::create(&server.settings)?;
-    let mut save = Save::begin((server, None), file, used_memory, sizes.collect())?;
+    let libraries = server.persistence.libraries.all();
+    let mut save = Save::begin(
+        (server, None),
+        file,
+        used_memory,
+        sizes.collect(),
+        &libraries,
+    )?;
     // All clients wait for the end.
     save.delay_us = 0;
     let go_on = &mut || Ok(());
@@ -190,6 +199,7 @@ impl<'s> Save<'s> {
         file: DraftFile,
         used_memory: u64,
         sizes: Vec<(usize, Sizes)>,
+        libraries: &[Arc<Library>],
     ) -> io::Result<Save<'s>> {
         let options = Options {
             compression: server.settings.flag(Setting::RdbCompression),
@@ -202,7 +212,7 @@ impl<'s> Save<'s> {
         writer.fact("ctime", &(sys::clock::realtime_ms() / 1000).to_string())?;
         writer.fact("used-mem", &used_memory.to_string())?;
         writer.fact("aof-base", "0")?;
-        for library in server.persistence.libraries.all() {
+        for library in libraries {
             writer.library(&library.text)?;
         }
         Ok(Save {

@@ -30,7 +30,7 @@ pub(crate) fn run(server: &'static Durable, loads: bool) {
         log::info!("Ready to accept connections");
     }
     while let Some(mut job) = server.snapshots.next_job(server) {
-        let outcome = save_beside(server, &mut turn, &mut job.snapshot, job.hold.as_ref());
+        let outcome = save_beside(server, &mut turn, &mut job);
         match &outcome {
             Outcome::Saved => log::info!("DB saved on disk"),
             Outcome::Failed(problem) => log::error!("Saving a snapshot failed: {problem}"),

@@ -16,6 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::config::{SavePoint, Setting};
 use crate::limits::SNAPSHOT_RETRY_S;
 use crate::persistence::durable::Durable;
+use crate::script::Library;
 use crate::shared::gate::Closed;
 
 /// Current snapshot, history, and progress.
@@ -49,6 +50,8 @@ pub(super) struct Job {
     pub(super) snapshot: Snapshot,
     /// Keeps the records in the log to which the snapshot refers.
     pub(super) hold: Option<Hold>,
+    /// Those of the moment of the snapshot, until they are written.
+    pub(super) libraries: Vec<Arc<Library>>,
     /// Changes before the snapshot.
     dirty: u64,
     kind: Kind,
@@ -212,9 +215,10 @@ impl Snapshots {
         }
         // Records with values that are only in the log stay in place.
         let hold = server.persistence.hold();
-        let (snapshot, dirty) = turn.exclusive(|alone| {
-            let now = sys::clock::realtime_ms();
-            (server.keyspace.begin_snapshot(alone, now), server.changes())
+        let (snapshot, libraries, dirty) = turn.exclusive(|alone| {
+            let snapshot = (server.keyspace).begin_snapshot(alone, sys::clock::realtime_ms());
+            let libraries = server.persistence.libraries.all();
+            (snapshot, libraries, server.changes())
         });
         let snapshot = snapshot.expect("the last one was dropped before it stopped running");
         let total = snapshot.sizes().iter().map(|(_, sizes)| sizes.keys as u64);
@@ -223,6 +227,7 @@ impl Snapshots {
         self.state.lock().job = Some(Job {
             snapshot,
             hold,
+            libraries,
             dirty,
             kind,
             started_s,
@@ -325,6 +330,7 @@ impl Snapshots {
         let Job {
             snapshot,
             hold,
+            libraries: _,
             dirty,
             kind,
             started_s,

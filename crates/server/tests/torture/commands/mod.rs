@@ -36,6 +36,7 @@
 //! | `{w}` `{vast}` | a key that is never there; an offset beyond all memory, which 0 makes one of bits |
 //! | `{mwide}` `{ewide}` | some members, some elements of kilobytes, where memory is scarce |
 //! | `{cursor}` | where the last page of the scan has ended |
+//! | `{code}` `{library}` `{writer}` `{reader}` | the text of a library; its name; its functions |
 //! | `{payload}` `{hash}` `{hashmany}` | what DUMP gives of a string, of a hash, of one of many fields |
 //! | `{stream}` | the same of a stream |
 //!
@@ -53,7 +54,7 @@ pub(crate) mod payload;
 mod reads;
 pub(crate) mod scans;
 pub(crate) mod scores;
-mod scripts;
+pub(crate) mod scripts;
 pub(crate) mod sets;
 mod sorting;
 pub(crate) mod streams;
@@ -132,6 +133,10 @@ pub(crate) const COMMANDS: &[Row] = &[
         "{h} {tail}"],
         strings::set),
     keys("eval", 40, scripts::SHAPES, scripts::eval),
+    keys("function", 8, &["LOAD {code}", "LOAD REPLACE {code}", "LOAD REPLACE {code}", "DELETE {library}"],
+        scripts::function),
+    keys("fcall", 16, &["{writer} 1 {v} {text}", "{writer} 1 {v} {text}", "{reader} 0"], scripts::fcall),
+    keys("fcall_ro", 4, &["{reader} 0"], scripts::fcall),
     keys("setnx", 8, &["{v} {text}"], strings::setnx),
     keys("setex", 8, &["{v} {secs} {text}"], strings::setex),
     keys("psetex", 8, &["{x} {short} {text}", "{v} {secs} {text}"], strings::psetex),

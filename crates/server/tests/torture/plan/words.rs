@@ -5,7 +5,7 @@ use super::{
     NUMBERS, PLACES, POPULATED, Plan, SETS, SHORT_LIVES, SORTED_SETS, STREAMS, TIMED_STREAMS,
     VALUES,
 };
-use crate::torture::commands::{bits, payload, streams, words_of_items};
+use crate::torture::commands::{bits, payload, scripts, streams, words_of_items};
 use crate::torture::model::DATABASES;
 use crate::torture::script::Arg;
 
@@ -40,6 +40,9 @@ impl Plan {
         let now = FIRST_TIME + self.entries / ENTRIES_OF_TIME;
         if let Some(args) = streams::words(&mut self.random, now, token) {
             return args;
+        }
+        if let Some(arg) = scripts::words(&mut self.random, lane, token) {
+            return vec![arg];
         }
         let databases = if self.is_cluster { 1 } else { DATABASES };
         let random = &mut self.random;
