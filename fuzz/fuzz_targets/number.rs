@@ -27,7 +27,7 @@ fn integers(text: &[u8]) {
 }
 
 fn double(value: f64) {
-    let mut buf = [0; 24];
+    let mut buf = [0; 25];
     let text = number::format_f64(value, &mut buf);
     if !value.is_nan() {
         assert_eq!(

@@ -261,12 +261,25 @@ fn check_stream(payload: Payload<'_>, mut stream: Stream) {
     assert_eq!(alone.groups().groups(), stream.groups);
 }
 
+/// Texts of libraries are no longer than the payload says, and come back from one that has them.
+fn check_libraries(payload: &Payload<'_>) {
+    let Ok(texts) = payload.libraries(1 << 20) else {
+        return;
+    };
+    let bytes: usize = texts.iter().map(Vec::len).sum();
+    assert!(payload.libraries_len() >= bytes as u64);
+    let again = rdb::dump_libraries(texts.iter().map(Vec::as_slice), true);
+    let again = Payload::check(&again).expect("it was just made");
+    assert_eq!(again.libraries(bytes).as_ref(), Ok(&texts));
+}
+
 fuzz_target!(|data: &[u8]| {
     let most = lzf::expanded_max(data.len()).max(20);
     // Nearly no input ends with the right checksum.
     let payload = Payload::of_value(data, 12);
     let claimed = payload.claimed_string_len();
     assert!(claimed.is_none_or(|len| len <= most as u64));
+    check_libraries(&payload);
     let Some(value) = read(&payload, most) else {
         return;
     };

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ferrite_log::{DbId, Report};
+use ferrite_log::{DbId, Report, check};
 use support::simulator::Simulator;
 use support::store::{FullKey, Op, State, Store, load};
 use support::trees::{Contents, LEAVES, repair};
@@ -261,4 +261,44 @@ fn each_key_has_a_value_that_it_had_or_is_gone_and_named() {
     }
     println!("{mended} mended, {named} keys named");
     assert!(mended > 0 && named > 0);
+}
+
+#[test]
+fn a_record_of_no_database_is_that_of_a_library() {
+    let disk = Simulator::new();
+    let log = begin(&disk, options());
+    let store = Store::default();
+    let mut appender = log.appender(None).expect("the first");
+    for (db, name) in [(DB, b"a"), (DbId::APART, b"m"), (DB, b"b")] {
+        let value = [&b"the value of "[..], name].concat();
+        store.run(
+            &log,
+            &mut appender,
+            &Op::Set((db, name.to_vec()), value, None),
+        );
+    }
+    drop(appender);
+    log.close().expect("all is written");
+    let names = disk.names();
+    let path = names
+        .iter()
+        .find(|path| path.extension().is_some_and(|end| end == "log"));
+    disk.damage(path.expect("there is one"), |bytes| {
+        let value = bytes.windows(14).position(|part| part == b"the value of m");
+        bytes[value.expect("it was written")] ^= 1;
+    });
+    let report = check(Arc::new(disk.clone()), directory()).expect("nobody has it");
+    let text = report.to_string();
+    assert!(text.contains("the library \"m\""), "{text}");
+    assert!(!text.contains("in database 65535"), "{text}");
+    let report = repair(Arc::new(disk.clone()), directory()).expect("nobody has it");
+    assert!(report.is_whole(), "{report}");
+    let mut recovery = open(&disk, options()).expect("it was repaired");
+    let state = load(&mut recovery, 1).expect("it is whole").snapshot();
+    let keys: Vec<_> = state
+        .entries
+        .keys()
+        .map(|(_, key)| key.as_slice())
+        .collect();
+    assert_eq!(keys, [b"a", b"b"]);
 }

@@ -6,6 +6,7 @@ use crate::support;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
@@ -334,4 +335,26 @@ fn a_snapshot_has_the_libraries_of_its_moment() {
             .any(|part| part == title.as_bytes());
         assert!(has_it, "the library of snapshot {number} is missing");
     }
+}
+
+#[test]
+fn the_client_of_redis_gets_a_file_of_the_libraries() {
+    let server = Server::start(TWO, &[]);
+    let mut client = server.client();
+    load(&mut client, &code("mine", "f", "return 'here'"));
+    client.ask("SET key value");
+    let file = fresh_dir().join("functions.rdb");
+    let told = Command::new("redis-cli")
+        .args(["-p", &server.addr().port().to_string(), "--functions-rdb"])
+        .arg(&file)
+        .output()
+        .expect("it is installed");
+    assert!(told.status.success(), "{told:?}");
+    // Servers are started in folders of their own.
+    let redis = Server::start(Target::Redis, &[]);
+    fs::copy(&file, redis.dir().join("dump.rdb")).expect("it is there");
+    redis.client().ask("DEBUG RELOAD NOSAVE");
+    let mut client = redis.client();
+    assert_eq!(client.ask("FCALL f 0").text(), "here");
+    assert_eq!(integer(&client.ask("DBSIZE")), 0);
 }

@@ -260,7 +260,8 @@ Section { title: FILES, flags: &[
         "Saves the data as an RDB file, as a replica gets it, at one point in time; - is standard output. \
          The server needs replication, which Ferrite does not have yet: see export.",
         |options, word| set_mode(options, replicate(word, false))),
-    flag(None, "functions-rdb", "FILE", "The same with the functions alone.",
+    flag(None, "functions-rdb", "FILE",
+        "Saves the libraries of functions as an RDB file; Ferrite has them, too.",
         |options, word| set_mode(options, replicate(word, true))),
 ]},
 

@@ -14,7 +14,7 @@ use sys::file::Files;
 
 use super::report::Report;
 use super::stretches::{Hole, Stretches, scan};
-use crate::address::{DbId, Lsn};
+use crate::address::Lsn;
 use crate::bindings::{Bindings, decode_changes};
 use crate::error::{Damage, Result};
 use crate::paths::Paths;
@@ -183,10 +183,4 @@ pub(super) fn bindings(parts: &[Part]) -> Result<Bindings> {
         Ok(())
     })?;
     Ok(bindings)
-}
-
-/// A key, for people.
-pub(super) fn name_of(bindings: &Bindings, db: DbId, key: &[u8]) -> String {
-    let number = bindings.number_of(db);
-    format!("the key \"{}\" in database {number}", key.escape_ascii())
 }

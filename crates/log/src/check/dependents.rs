@@ -16,9 +16,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
-use super::barriers::{Barriers, Part, bindings, name_of};
+use super::barriers::{Barriers, Part, bindings};
 use super::cover::LeafRange;
 use super::instances::{Instances, named_by};
+use super::names::name_of;
 use crate::address::{DbId, Lsn};
 use crate::bindings::Bindings;
 use crate::error::Result;

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use sys::file::File;
 
-use crate::address::Lsn;
+use super::names::name_of;
+use crate::address::{DbId, Lsn};
 use crate::bindings::Bindings;
 use crate::record::{self, Entry, Record};
 
@@ -32,6 +33,7 @@ pub(super) fn guesses(
         let number = bindings.number_of(record.db);
         let name = match record.instance() {
             Some(instance) => format!("the collection {instance} in database {number}"),
+            None if record.db == DbId::APART => name_of(bindings, record.db, record.key),
             None => format!("\"{}\" in database {number}", record.key.escape_ascii()),
         };
         if names.len() <= MOST_NAMES {

@@ -15,6 +15,7 @@ mod guesses;
 mod instances;
 mod look;
 mod mender;
+mod names;
 mod repair;
 mod report;
 mod resync;

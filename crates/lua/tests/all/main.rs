@@ -2,6 +2,7 @@
 //! after another.
 
 mod hostile;
+mod libraries;
 mod mutations;
 mod patterns;
 mod replies;

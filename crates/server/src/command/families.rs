@@ -2,8 +2,8 @@
 
 use super::table::Table;
 use super::{
-    bitmap, config, connection, geo, hash, hyperloglog, key, list, pubsub, script, server, set,
-    sort, sorted_set, stream, string, transaction,
+    bitmap, config, connection, geo, hash, hyperloglog, key, list, pubsub, replication, script,
+    server, set, sort, sorted_set, stream, string, transaction,
 };
 
 /// Gives the table of commands its rows; a second call changes nothing. The start calls it before anything
@@ -28,6 +28,7 @@ pub(crate) fn install() {
         connection::COMMANDS,
         pubsub::COMMANDS,
         script::COMMANDS,
+        replication::COMMANDS,
         server::COMMANDS,
         config::COMMANDS,
         transaction::COMMANDS,

@@ -30,6 +30,7 @@ pub(crate) mod prepare;
 pub(crate) mod pubsub;
 pub(crate) mod queue;
 pub(crate) mod received;
+mod replication;
 pub(crate) mod room;
 mod route;
 mod row;

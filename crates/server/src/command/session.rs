@@ -33,6 +33,8 @@ pub(crate) struct Session {
     pub(crate) monitor: bool,
     /// It may be told something that it did not ask for: its worker's `Listeners` know it.
     pub(crate) listens: bool,
+    /// SYNC sends the libraries alone.
+    pub(crate) wants_libraries: bool,
     /// The connection ends once its replies are sent.
     pub(crate) closing: bool,
     /// Transaction begun by MULTI.
@@ -61,6 +63,7 @@ impl Session {
             no_touch: false,
             monitor: false,
             listens: false,
+            wants_libraries: false,
             closing: false,
             transaction: None,
             watched: WatchList::default(),

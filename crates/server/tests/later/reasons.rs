@@ -13,10 +13,8 @@ pub(super) const REASONS: &[(&[&str], &str)] = &[
         &[
             "command failover",
             "command psync",
-            "command replconf",
             "command replicaof",
             "command slaveof",
-            "command sync",
             "command client|import-source",
             "argument shutdown FAILOVER",
         ],
