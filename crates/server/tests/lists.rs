@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
@@ -145,7 +145,7 @@ fn a_queue_of_any_length_is_there_again_after_a_kill() {
             "round {round}"
         );
         let mut random = Rng::with_seed(round);
-        for step in 0..3000 {
+        for step in 0..4000 {
             let element = format!("{round}:{step}");
             client.ask(&format!("LPUSH queue {element}"));
             model.insert(0, element);
@@ -365,5 +365,155 @@ fn lists_come_back_with_their_encodings() {
         }
         assert_eq!(client.ask("DEBUG DIGEST"), digest, "{way}");
         assert_eq!(encodings(&mut client), wanted, "{way}");
+    }
+}
+
+/// Bytes of an element in a listpack.
+fn listed(element: &[u8]) -> usize {
+    let text = str::from_utf8(element).expect("it is text");
+    let bytes = match text.parse::<i64>() {
+        Ok(0..=127) => 1,
+        Ok(-4096..=4095) => 2,
+        Ok(-32_768..=32_767) => 3,
+        Ok(-8_388_608..=8_388_607) => 4,
+        Ok(number) if i32::try_from(number).is_ok() => 5,
+        Ok(_) => 9,
+        Err(_) if element.len() < 64 => 1 + element.len(),
+        Err(_) => 2 + element.len(),
+    };
+    bytes + if bytes < 128 { 1 } else { 2 }
+}
+
+#[test]
+fn encodings_follow_the_bytes_of_all_elements() {
+    let server = Server::start(TWO, &[]);
+    let mut client = server.client();
+    for seed in 0..6 {
+        let mut random = Rng::with_seed(seed);
+        let mut list = Modelled::new(seed);
+        for step in 0..4000 {
+            list.change(&mut client, &mut random, step);
+            if list.elements.is_empty() {
+                continue;
+            }
+            let wanted = if list.is_packed {
+                "listpack"
+            } else {
+                "quicklist"
+            };
+            let found = client.ask(&format!("OBJECT ENCODING {}", list.key)).text();
+            let (len, bytes) = (list.elements.len(), list.bytes());
+            assert_eq!(
+                found, wanted,
+                "seed {seed}, step {step}: {len} of {bytes} bytes"
+            );
+        }
+        assert!(list.passes >= 2, "seed {seed}");
+    }
+}
+
+/// A list, and the encoding that it has.
+struct Modelled {
+    seed: u64,
+    key: String,
+    elements: VecDeque<Vec<u8>>,
+    is_packed: bool,
+    /// How often the encoding has changed.
+    passes: usize,
+}
+
+impl Modelled {
+    fn new(seed: u64) -> Modelled {
+        Modelled {
+            seed,
+            key: format!("list:{seed}"),
+            elements: VecDeque::new(),
+            is_packed: true,
+            passes: 0,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        7 + self.elements.iter().map(|one| listed(one)).sum::<usize>()
+    }
+
+    fn element(&self, random: &mut Rng) -> Vec<u8> {
+        let text = match (self.seed % 3, random.u8(..20)) {
+            (0, _) => random.i32(..5000).to_string(),
+            (1, 0) => "x".repeat(random.usize(50..150)),
+            (1, _) => "y".repeat(random.usize(..9)),
+            (_, 0) => random.i64(..).to_string(),
+            _ => (random.i64(..) >> random.u32(..60)).to_string(),
+        };
+        text.into_bytes()
+    }
+
+    /// Notes the encoding after a change.
+    fn settle(&mut self, has_grown: bool, has_shrunk: bool) {
+        let (before, bytes) = (self.is_packed, self.bytes());
+        if before && has_grown {
+            self.is_packed = bytes <= 8192;
+        }
+        if !self.is_packed && has_shrunk {
+            self.is_packed = bytes <= 4096;
+        }
+        self.passes += usize::from(before != self.is_packed);
+    }
+
+    /// Makes a change of the list on both sides: lists grow for a while, then they shrink.
+    fn change(&mut self, client: &mut Client, random: &mut Rng, step: usize) {
+        let grows = (step / 1000).is_multiple_of(3) ^ (random.u8(..5) == 0);
+        let count = random.usize(1..12);
+        let new: Vec<_> = (0..count).map(|_| self.element(random)).collect();
+        let rank = random.usize(..self.elements.len() + 1);
+        let (name, number) = match (grows, random.u8(..6)) {
+            _ if self.elements.is_empty() => {
+                // The key is a new one.
+                self.is_packed = true;
+                self.elements.extend(new.clone());
+                ("RPUSH", None)
+            }
+            (true, 0..3) => {
+                self.elements.extend(new.clone());
+                ("RPUSH", None)
+            }
+            (true, _) => {
+                new.iter()
+                    .for_each(|one| self.elements.push_front(one.clone()));
+                ("LPUSH", None)
+            }
+            (false, 0) if rank < self.elements.len() => {
+                self.elements[rank].clone_from(&new[0]);
+                ("LSET", Some(rank))
+            }
+            (false, 1..3) => {
+                self.elements.drain(..count.min(self.elements.len()));
+                ("LPOP", Some(count))
+            }
+            (false, 3) => {
+                let last = self.elements.pop_back().expect("it has some");
+                self.settle(false, true);
+                self.elements.push_front(last);
+                ("RPOPLPUSH", None)
+            }
+            (false, _) => {
+                let left = self.elements.len().saturating_sub(count);
+                self.elements.truncate(left);
+                ("RPOP", Some(count))
+            }
+        };
+        let is_push = matches!(name, "RPUSH" | "LPUSH");
+        let number = number.map(|number| number.to_string());
+        let mut request = vec![name.as_bytes(), self.key.as_bytes()];
+        request.extend(number.as_ref().map(|number| number.as_bytes()));
+        match name {
+            "LSET" => request.push(&new[0]),
+            "RPOPLPUSH" => request.push(self.key.as_bytes()),
+            _ if is_push => request.extend(new.iter().map(Vec::as_slice)),
+            _ => {}
+        }
+        client.call(&request).expect("a reply");
+        let is_move = name == "RPOPLPUSH";
+        self.settle(is_push || is_move || name == "LSET", !is_push && !is_move);
     }
 }

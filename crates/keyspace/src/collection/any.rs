@@ -1,5 +1,7 @@
 //! A tree of any kind, as an entry of the keyspace holds it, one moment of it, and its records in a log.
 
+use std::num::NonZeroU32;
+
 use super::cell::{Cell, DECIMAL_MAX};
 use super::clones::Frozen;
 use super::kind::{Edge, Elements, Fields, LeafKind, LeafPlace, Members, Scores};
@@ -268,6 +270,7 @@ impl Collection {
     /// Sets an item: one of the same name is replaced. An element of a list comes behind all others.
     pub fn set(&mut self, item: &Item<'_>) -> Put {
         if let Collection::List(tree) = self {
+            tree.tally = 0;
             tree.push(End::Back, item.name, &mut NumberedEdits::default());
             return Put::Added;
         }
@@ -281,8 +284,26 @@ impl Collection {
     #[inline]
     pub fn elements_mut(&mut self) -> &mut Tree<Elements> {
         match self {
-            Collection::List(tree) => tree,
+            Collection::List(tree) => {
+                tree.tally = 0;
+                tree
+            }
             _ => unreachable!("the entry that has it is a list"),
+        }
+    }
+
+    /// The number that the owner of a list keeps until its elements change.
+    pub(crate) fn tally(&self) -> Option<NonZeroU32> {
+        match self {
+            Collection::List(tree) => NonZeroU32::new(tree.tally),
+            _ => None,
+        }
+    }
+
+    /// Keeps a number until the elements of the list change.
+    pub(crate) fn set_tally(&mut self, tally: NonZeroU32) {
+        if let Collection::List(tree) = self {
+            tree.tally = tally.get();
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Ranks count from the front. A list without elements is removed by the caller.
 
+use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::fields::run_of;
@@ -46,6 +47,21 @@ impl EntryMut<'_, '_> {
     /// It is none, or in the log alone.
     pub fn list_elements(&self) -> ListRef<'_> {
         self.items()
+    }
+
+    /// The number that [`EntryMut::set_tally`] has kept, if no element has changed since.
+    #[inline]
+    pub fn tally(&self) -> Option<NonZeroU32> {
+        let entry = self.entry();
+        entry.is_tree().then(|| entry.tree())?.tally()
+    }
+
+    /// Keeps a number until the elements change, if the list is a tree.
+    pub fn set_tally(&mut self, tally: NonZeroU32) {
+        let entry = self.entry();
+        if entry.is_tree() {
+            entry.tree_mut().set_tally(tally);
+        }
     }
 
     /// Puts an element at an end.

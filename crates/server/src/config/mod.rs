@@ -37,7 +37,7 @@ mod docs;
 
 pub(crate) use foreign::Foreign;
 pub(crate) use load::{Startup, load};
-pub(crate) use packed::Packed;
+pub(crate) use packed::{Packed, listed, listed_all};
 pub(crate) use points::SavePoint;
 pub(crate) use policy::{MaxMemoryPolicy, Scope};
 pub(crate) use rewrite::{remove_leftovers, rewrite};

@@ -22,14 +22,28 @@ pub(crate) struct Packed {
 const LIST_BYTES: usize = 8192;
 /// Bytes of a listpack without elements.
 const LISTPACK: usize = 7;
-/// Bytes that an element may take in a listpack beyond those that it takes in a run.
-const LISTED_MORE: usize = 4;
+/// The most bytes that the elements of a run take in a listpack. One takes at most a byte more there, but for
+/// an integer of 5 to 7 bytes, which takes 4 of them more than its 6 to 8 here, and a text of 64 bytes, 3.
+fn listed_most(run_bytes: usize, len: usize) -> usize {
+    run_bytes + run_bytes / 2 + len
+}
 
 /// Bytes of the record of a leaf beyond twice those of its elements in a listpack, at most.
 const RECORD: usize = 64;
 
+/// Bytes of some elements in a listpack.
+pub(crate) fn listed_all(elements: ListRef<'_>, from: u64, to: u64) -> usize {
+    let mut bytes = 0;
+    elements.visit(from, to, |element| {
+        bytes += listed(element);
+        true
+    });
+    bytes
+}
+
 /// Bytes of an element in a listpack.
-fn listed(element: Cell<'_>) -> usize {
+#[inline]
+pub(crate) fn listed(element: Cell<'_>) -> usize {
     let bytes = match element {
         Cell::Int(0..=127) => 1,
         Cell::Int(-4096..=4095) => 2,
@@ -112,25 +126,36 @@ impl Packed {
 
     /// Whether Redis would keep a list as one listpack that has `len` elements.
     pub(crate) fn holds(&self, elements: ListRef<'_>) -> bool {
-        let len = elements.len() as usize;
-        if len > self.entries || LISTPACK + 2 * len > self.value {
+        let len = elements.len();
+        if !self.may_hold_any(len) {
             return false;
         }
-        // A small list needs no look at its elements: an element takes at most so much more than here.
+        // Most small lists need no look at their elements.
         if let ListRef::Run(run) = elements
-            && LISTPACK + run.bytes().len() + LISTED_MORE * len <= self.value
+            && self.holds_listed(listed_most(run.bytes().len(), len as usize))
         {
             return true;
         }
-        if elements.has_cold_leaves() {
-            // They are too long: see `may_hold`.
-            return false;
-        }
-        let mut bytes = LISTPACK;
-        elements.iter().all(|item| {
-            bytes += listed(item.name);
-            bytes <= self.value
-        })
+        // Cold ones are too long: see `may_hold`.
+        !elements.has_cold_leaves() && self.holds_listed(listed_all(elements, 0, len))
+    }
+
+    /// Whether Redis might keep a list of `len` elements as one listpack.
+    #[inline]
+    pub(crate) fn may_hold_any(&self, len: u64) -> bool {
+        len <= self.entries as u64 && LISTPACK as u64 + 2 * len <= self.value as u64
+    }
+
+    /// Whether it does, by the bytes of the elements there.
+    #[inline]
+    pub(crate) fn holds_listed(&self, bytes: usize) -> bool {
+        LISTPACK + bytes <= self.value
+    }
+
+    /// Whether a list of `len` elements is near those that may be one listpack.
+    #[inline]
+    pub(crate) fn is_near(&self, len: u64) -> bool {
+        len <= self.value as u64
     }
 
     /// Whether Redis might keep a list of `len` elements as one listpack: then [`Packed::holds`] needs all of
@@ -140,8 +165,7 @@ impl Packed {
         let least: usize = cold
             .map(|bytes| (bytes as usize / 2).saturating_sub(RECORD))
             .sum();
-        let len = len as usize;
-        len <= self.entries && LISTPACK + 2 * len <= self.value && least <= self.value
+        self.may_hold_any(len) && least <= self.value
     }
 
     /// Half of it.

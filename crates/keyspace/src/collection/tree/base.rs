@@ -57,6 +57,8 @@ pub struct Tree<K> {
     clones: Option<Arc<Clones>>,
     /// Records of the log, or parts of them, on which no leaf rests any more since somebody asked.
     lost: Vec<Base>,
+    /// A number that the owner of a list keeps until its elements change; 0 is none.
+    pub(crate) tally: u32,
     /// What its log knows of it.
     pub(crate) logged: Logged,
 }
@@ -82,6 +84,7 @@ impl<K: LeafKind> Tree<K> {
             version: FIRST_VERSION,
             clones: None,
             lost: Vec::new(),
+            tally: 0,
             logged: Logged::default(),
         }
     }
