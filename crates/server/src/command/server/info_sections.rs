@@ -101,10 +101,12 @@ pub(super) fn memory(report: &mut Report, view: &Overview<'_>) {
     let bytes = script_bytes + libraries.bytes;
     report.bytes("used_memory_scripts", bytes as u64);
     report.bytes("maxmemory", settings.int(Setting::MaxMemory) as u64);
-    report.field(
-        "maxmemory_policy",
-        settings.choice(Setting::MaxMemoryPolicy),
-    );
+    // Clients warn of a loss of data if it is another one than `noeviction`: with `offload` there is none.
+    let policy = settings.choice(Setting::MaxMemoryPolicy);
+    let is_offload = policy == "offload";
+    let shown = if is_offload { "noeviction" } else { policy };
+    report.field("maxmemory_policy", shown);
+    report.field("maxmemory_offload", i32::from(is_offload));
     let names = ["allocator_frag", "allocator_rss", "rss_overhead"];
     for (name, loss) in names.into_iter().zip(figures.losses()) {
         report.line(format_args!("{name}_ratio:{:.2}", loss.ratio));
