@@ -62,7 +62,7 @@ CAPABILITIES = {
     "lost": "`lost=N` jobs of a worker, at most, are lost without a word when it or the server is killed",
     "kept": "a job that was on its way to a worker when the connection broke stays with the worker until that ends",
     "delays": "jobs with a delay",
-    "doubles": "a job with a delay may run twice when the server is away before it runs",
+    "doubles": "a job may run twice when the server is away while it is added, or, with a delay, before it runs",
     "order": "one worker does jobs in the order in which they were added",
     "priorities": "jobs of a lower number go before others",
     "repeats": "jobs that are due again and again; `repeats=MS` says how often at most",
@@ -84,7 +84,7 @@ DELAYED_EACH, DELAY_STEP_MS, DELAY_STEPS = 5, 100, 10
 BACKLOG, LIMITED = 30, 45
 # How often the server is asked whether all is done, and the end of a wait for an event that does not come.
 PAUSE_SECONDS = 0.05
-SILENCE_SECONDS = 120
+SILENCE_SECONDS = 180
 
 
 class Program:
@@ -239,7 +239,7 @@ class Scene:
         elif kind == "added":
             at, job, identifier = words
             name, delay, priority = self.asked_of_job[job]
-            facts.added[job] = Job(name, int(at), identifier, delay, priority)
+            facts.added[job] = Job(name, int(at), time.monotonic_ns(), identifier, delay, priority)
             self.answer()
         elif kind == "cut":
             facts.cut.add(words[1])

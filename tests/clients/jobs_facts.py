@@ -33,6 +33,7 @@ class Job:
 
     queue: str
     asked: int
+    answered: int
     identifier: str
     delay: int
     priority: int
@@ -75,11 +76,11 @@ class Facts:
         return found
 
     def is_doubled(self, job, runs):
-        """Whether a framework may have moved a job with a delay twice to those that are due, and it has run twice."""
+        """Whether a framework may have added a job twice, for want of a reply: when it was asked for, or when its delay had ended."""
         about = self.added.get(job)
-        if "doubles" not in self.capabilities or len(runs) > 2 or not (about and about.delay):
+        if "doubles" not in self.capabilities or len(runs) > 2 or not about:
             return False
-        last = max(run.started for run in runs)
+        last = max(run.started for run in runs) if about.delay else about.answered
         return any(about.asked <= until and since <= last for since, until in self.away)
 
     def disturb(self):

@@ -140,6 +140,16 @@ const probes = {
     assert.equal(await heard, 5);
     assert.deepEqual(answers, [6]);
   },
+  // What needs no module.
+  async redis_om_node() {
+    const { Repository, Schema } = await import("redis-om");
+    const albums = new Repository(new Schema("album", { title: { type: "string" } }, { dataStructure: "HASH" }), await nodeRedis());
+    await albums.save("1", { title: "Mushroomhead" });
+    await albums.expire("1", 60);
+    assert.equal((await albums.fetch("1")).title, "Mushroomhead");
+    await albums.remove("1");
+    assert.equal((await albums.fetch("1")).title, undefined);
+  },
   async ioredis_streams() {
     const [producer, consumer] = [await ioredis(), await ioredis()];
     await producer.xgroup("CREATE", "stream", "group", "$", "MKSTREAM");

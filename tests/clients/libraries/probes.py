@@ -455,6 +455,39 @@ def walrus():
 
 
 @probe
+def walrus_objects():
+    from walrus import Database
+
+    database = Database(port=PORT)
+    found = database.Hash("hash")
+    found.update(name="Bob")
+    equal(found["name"], b"Bob")
+    array = database.Array("array")
+    array.extend(["a", "b"])
+    equal(array.pop(0), b"a")
+    with database.lock("lock", ttl=5000):
+        equal(database.lock("lock").acquire(block=False), False)
+    limit = database.rate_limit_lua("limit", limit=1, per=60)
+    equal([limit.limit("key"), limit.limit("key")], [False, True])
+
+
+@probe
+def redis_om():
+    import redis_om
+
+    class Customer(redis_om.HashModel, index=True):
+        name: str
+
+        class Meta:
+            database = redis_om.get_redis_connection(port=PORT)
+
+    andrew = Customer(name="Andrew").save()
+    andrew.expire(60)
+    equal(Customer.get(andrew.pk), andrew)
+    Customer.delete(andrew.pk)
+
+
+@probe
 def faststream():
     async def use():
         from faststream.redis import RedisBroker, StreamSub

@@ -38,7 +38,8 @@ running = {}
 class Arq:
     VERSION = f"arq {version('arq')}"
     CAPABILITIES = "at-least-once delays repeats=1000 scheduler results restarts"
-    AWAY = (redis.ConnectionError, OSError)
+    # A break between WATCH and EXEC is a WatchError.
+    AWAY = (redis.ConnectionError, redis.WatchError, OSError)
     work = None
 
     def __init__(self, port):

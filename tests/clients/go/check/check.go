@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"strconv"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The servers that tests/clients/run has started: one open, one that wants Password.
@@ -54,6 +56,13 @@ func Module(path string) string {
 		}
 	}
 	return "unknown"
+}
+
+// Now is a moment by CLOCK_MONOTONIC in nanoseconds.
+func Now() int64 {
+	var moment unix.Timespec
+	Must(0, unix.ClockGettime(unix.CLOCK_MONOTONIC, &moment))
+	return moment.Nano()
 }
 
 // Equal panics unless both values are deeply equal and of one type.

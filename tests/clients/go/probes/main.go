@@ -4,17 +4,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/go-redis/redis_rate/v10"
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 )
 
 var (
 	ctx    = context.Background()
-	probes = map[string]func(*redis.Client) error{"redis_rate": redisRate, "go_redis_streams": streams}
+	probes = map[string]func(*redis.Client) error{
+		"asynq": jobs, "go_redis_streams": streams, "redis_rate": redisRate, "redsync": lock,
+	}
 )
 
 func redisRate(client *redis.Client) error {
@@ -26,6 +32,51 @@ func redisRate(client *redis.Client) error {
 		}
 		if result.Allowed != expected {
 			return fmt.Errorf("%d instead of %d", result.Allowed, expected)
+		}
+	}
+	return nil
+}
+
+func lock(client *redis.Client) error {
+	mutex := redsync.New(goredis.NewPool(client)).NewMutex("mutex")
+	if err := mutex.Lock(); err != nil {
+		return err
+	}
+	if _, err := mutex.Extend(); err != nil {
+		return err
+	}
+	_, err := mutex.Unlock()
+	return err
+}
+
+// jobs is a task at once, one that is due later, and one that may be there only once.
+func jobs(client *redis.Client) error {
+	server := asynq.NewServerFromRedisClient(client, asynq.Config{LogLevel: asynq.ErrorLevel, DelayedTaskCheckInterval: time.Second})
+	heard := make(chan string, 2)
+	handle := func(_ context.Context, task *asynq.Task) error {
+		heard <- string(task.Payload())
+		_, err := task.ResultWriter().Write([]byte("done"))
+		return err
+	}
+	tasks := asynq.NewClientFromRedisClient(client)
+	for payload, options := range map[string][]asynq.Option{
+		"now":   {asynq.Unique(time.Minute), asynq.Retention(time.Minute)},
+		"later": {asynq.ProcessIn(2 * time.Second)},
+	} {
+		if _, err := tasks.Enqueue(asynq.NewTask("kind", []byte(payload)), options...); err != nil {
+			return err
+		}
+	}
+	if _, err := tasks.Enqueue(asynq.NewTask("kind", []byte("now")), asynq.Unique(time.Minute)); !errors.Is(err, asynq.ErrDuplicateTask) {
+		return fmt.Errorf("%v instead of a duplicate", err)
+	}
+	if err := server.Start(asynq.HandlerFunc(handle)); err != nil {
+		return err
+	}
+	defer server.Shutdown()
+	for _, expected := range []string{"now", "later"} {
+		if found := <-heard; found != expected {
+			return fmt.Errorf("%s instead of %s", found, expected)
 		}
 	}
 	return nil

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sys/unix"
 
 	"ferrite.test/clients/check"
 )
@@ -30,13 +29,6 @@ var (
 	ctx      = context.Background()
 	hasEnded atomic.Bool
 )
-
-// now is a moment by CLOCK_MONOTONIC in nanoseconds.
-func now() int64 {
-	var moment unix.Timespec
-	check.Must(0, unix.ClockGettime(unix.CLOCK_MONOTONIC, &moment))
-	return moment.Nano()
-}
 
 // isCut tells whether a request got no reply. An error that the server answers is one.
 func isCut(err error) bool {
@@ -79,7 +71,7 @@ func work(client *redis.Client, name string, holdAfter int) {
 				fmt.Println("unsure", entry.ID)
 				continue
 			}
-			fmt.Println("acked", now(), entry.ID)
+			fmt.Println("acked", check.Now(), entry.ID)
 			acknowledged++
 		}
 	}
@@ -87,11 +79,11 @@ func work(client *redis.Client, name string, holdAfter int) {
 
 // receive returns entries that others have left, or new ones.
 func receive(client *redis.Client, name string) []redis.XMessage {
-	asked, how := now(), "claimed"
+	asked, how := check.Now(), "claimed"
 	claim := redis.XAutoClaimArgs{Stream: stream, Group: group, Consumer: name, MinIdle: idle, Start: "0-0", Count: batch}
 	entries, _, err := client.XAutoClaim(ctx, &claim).Result()
 	if !isCut(err) && len(entries) == 0 {
-		asked, how = now(), "new"
+		asked, how = check.Now(), "new"
 		read := redis.XReadGroupArgs{Group: group, Consumer: name, Streams: []string{stream, ">"}, Count: batch, Block: block}
 		found, err := client.XReadGroup(ctx, &read).Result()
 		if !isCut(err) && len(found) > 0 {
