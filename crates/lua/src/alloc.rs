@@ -38,6 +38,18 @@ struct Free {
     next: *mut Free,
 }
 
+/// Starts loading the cache line at an address, of a block or not.
+#[inline]
+fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint and does not fault, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// The memory of one state.
 pub(crate) struct Memory {
     free: [Cell<*mut Free>; CLASSES],
@@ -190,7 +202,10 @@ impl Memory {
             return self.cut((class + 1) * CLASS_STEP);
         }
         // SAFETY: a block of a free list is at least 16 bytes, belongs to nobody and begins with `Free`.
-        self.free[class].set(unsafe { (*first).next });
+        let next = unsafe { (*first).next };
+        // Blocks that were swept are long out of the cache.
+        prefetch(next.cast());
+        self.free[class].set(next);
         first.cast()
     }
 
