@@ -42,7 +42,7 @@ struct Free {
 #[inline]
 fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch is a hint and does not fault, whatever the address.
+    // SAFETY: a prefetch is a hint, and does not fault at any address.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
     }
