@@ -176,7 +176,16 @@ impl ValueReader {
     /// # Errors
     /// The record is damaged, or cannot be read.
     pub fn open(&self, lsn: Lsn, key: &[u8], len: u64) -> Result<Option<FoundValue>> {
-        self.find_in(&self.segments.map(), lsn, key, len)
+        let mut map = self.segments.map();
+        loop {
+            let found = self.find_in(&map, lsn, key, len)?;
+            // A segment may have begun meanwhile for a record that was in the ring.
+            let now = self.segments.map();
+            if found.is_some() || Arc::ptr_eq(&map, &now) {
+                return Ok(found);
+            }
+            map = now;
+        }
     }
 
     /// Where the record at `lsn` is that is about `key` and has `len` bytes of it, for who reads it by other
@@ -236,7 +245,7 @@ impl ValueReader {
         let mut wanted = likely_bytes(key, len).min(left);
         loop {
             if wanted == 0 {
-                return Ok(self.find_in_ring(lsn, key));
+                return self.find_across(segment, lsn, key);
             }
             let mut bytes = vec![0; wanted as usize];
             segment
@@ -259,7 +268,7 @@ impl ValueReader {
                         continue;
                     }
                     if !is_whole {
-                        return Ok(self.find_in_ring(lsn, key));
+                        return self.find_across(segment, lsn, key);
                     }
                     return Err(segment.flawed(lsn, flaw));
                 }
@@ -279,8 +288,43 @@ impl ValueReader {
         }
     }
 
-    /// The value of `key` in the record at `lsn`, if that is in the ring: it stays there while the disk is
-    /// full.
+    /// The value of `key` in the record at `lsn`. A part of it may be in the segment's file, and the rest in
+    /// the ring, which keeps it while the disk is full. Bytes are in the file before they leave the ring.
+    fn find_across(&self, segment: &Segment, lsn: Lsn, key: &[u8]) -> Result<Option<FoundValue>> {
+        let Some(ring) = &self.ring else {
+            return Ok(None);
+        };
+        let mut bytes = vec![0; record::HEADER];
+        loop {
+            let in_file = bytes.len().min(written(segment, lsn));
+            let (start, rest) = bytes.split_at_mut(in_file);
+            let offset = segment.offset_of(lsn);
+            (segment.file.read_exact_at(start, offset))
+                .map_err(|error| Error::io("cannot read", &segment.path, error))?;
+            let at = lsn.offset(start.len() as u64);
+            if !rest.is_empty() && !ring.read(at.get(), rest) {
+                if written(segment, lsn) > start.len() {
+                    continue;
+                }
+                return Ok(None);
+            }
+            match record::read(&bytes, lsn) {
+                Err(Flaw::Incomplete(more)) if more > bytes.len() as u64 => {
+                    let most = ring.capacity().saturating_add(written(segment, lsn)) as u64;
+                    if more > most {
+                        return Ok(None);
+                    }
+                    bytes.resize(more as usize, 0);
+                }
+                found => {
+                    let found = found.ok();
+                    return Ok(found.and_then(|found| found_value(value_of(&found.entry, key)?)));
+                }
+            }
+        }
+    }
+
+    /// The value of `key` in the record at `lsn`, if all of that is in the ring.
     fn find_in_ring(&self, lsn: Lsn, key: &[u8]) -> Option<FoundValue> {
         let ring = self.ring.as_ref()?;
         let mut bytes = vec![0; record::HEADER];
@@ -331,6 +375,12 @@ impl ValueReader {
         file.verify(&value, 0)?;
         Ok(value)
     }
+}
+
+/// Bytes from a position on that are in the segment's file.
+fn written(segment: &Segment, lsn: Lsn) -> usize {
+    let bytes = segment.end().get().saturating_sub(lsn.get());
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// Bytes that the record of a value of `len` bytes takes, if it is none that has to be longer.

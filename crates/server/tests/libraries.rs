@@ -343,7 +343,7 @@ fn the_client_of_redis_gets_a_file_of_the_libraries() {
     let mut client = server.client();
     load(&mut client, &code("mine", "f", "return 'here'"));
     client.ask("SET key value");
-    let file = fresh_dir().join("functions.rdb");
+    let file = server.dir().join("functions.rdb");
     let told = Command::new("redis-cli")
         .args(["-p", &server.addr().port().to_string(), "--functions-rdb"])
         .arg(&file)
