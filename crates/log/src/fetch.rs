@@ -179,10 +179,13 @@ impl ValueReader {
         let mut map = self.segments.map();
         loop {
             let found = self.find_in(&map, lsn, key, len)?;
+            if found.is_some() {
+                return Ok(found);
+            }
             // A segment may have begun meanwhile for a record that was in the ring.
             let now = self.segments.map();
-            if found.is_some() || Arc::ptr_eq(&map, &now) {
-                return Ok(found);
+            if Arc::ptr_eq(&map, &now) {
+                return Ok(None);
             }
             map = now;
         }
@@ -239,13 +242,13 @@ impl ValueReader {
 
     fn find_in(&self, map: &Map, lsn: Lsn, key: &[u8], len: u64) -> Result<Option<FoundValue>> {
         let Some(segment) = map.segment_of(lsn) else {
-            return Ok(self.find_in_ring(lsn, key));
+            return self.find_across(None, lsn, key);
         };
         let mut left = segment.end().get().saturating_sub(lsn.get());
         let mut wanted = likely_bytes(key, len).min(left);
         loop {
             if wanted == 0 {
-                return self.find_across(segment, lsn, key);
+                return self.find_across(Some(segment), lsn, key);
             }
             let mut bytes = vec![0; wanted as usize];
             segment
@@ -268,7 +271,7 @@ impl ValueReader {
                         continue;
                     }
                     if !is_whole {
-                        return self.find_across(segment, lsn, key);
+                        return self.find_across(Some(segment), lsn, key);
                     }
                     return Err(segment.flawed(lsn, flaw));
                 }
@@ -290,28 +293,34 @@ impl ValueReader {
 
     /// The value of `key` in the record at `lsn`. A part of it may be in the segment's file, and the rest in
     /// the ring, which keeps it while the disk is full. Bytes are in the file before they leave the ring.
-    fn find_across(&self, segment: &Segment, lsn: Lsn, key: &[u8]) -> Result<Option<FoundValue>> {
+    fn find_across(
+        &self,
+        segment: Option<&Arc<Segment>>,
+        lsn: Lsn,
+        key: &[u8],
+    ) -> Result<Option<FoundValue>> {
         let Some(ring) = &self.ring else {
             return Ok(None);
         };
+        let written = || segment.map_or(0, |segment| written(segment, lsn));
         let mut bytes = vec![0; record::HEADER];
         loop {
-            let in_file = bytes.len().min(written(segment, lsn));
+            let in_file = bytes.len().min(written());
             let (start, rest) = bytes.split_at_mut(in_file);
-            let offset = segment.offset_of(lsn);
-            (segment.file.read_exact_at(start, offset))
-                .map_err(|error| Error::io("cannot read", &segment.path, error))?;
-            let at = lsn.offset(start.len() as u64);
+            if let Some(segment) = segment {
+                let read = segment.file.read_exact_at(start, segment.offset_of(lsn));
+                read.map_err(|error| Error::io("cannot read", &segment.path, error))?;
+            }
+            let at = lsn.offset(in_file as u64);
             if !rest.is_empty() && !ring.read(at.get(), rest) {
-                if written(segment, lsn) > start.len() {
+                if written() > in_file {
                     continue;
                 }
                 return Ok(None);
             }
             match record::read(&bytes, lsn) {
                 Err(Flaw::Incomplete(more)) if more > bytes.len() as u64 => {
-                    let most = ring.capacity().saturating_add(written(segment, lsn)) as u64;
-                    if more > most {
+                    if more > ring.capacity().saturating_add(written()) as u64 {
                         return Ok(None);
                     }
                     bytes.resize(more as usize, 0);
@@ -320,27 +329,6 @@ impl ValueReader {
                     let found = found.ok();
                     return Ok(found.and_then(|found| found_value(value_of(&found.entry, key)?)));
                 }
-            }
-        }
-    }
-
-    /// The value of `key` in the record at `lsn`, if all of that is in the ring.
-    fn find_in_ring(&self, lsn: Lsn, key: &[u8]) -> Option<FoundValue> {
-        let ring = self.ring.as_ref()?;
-        let mut bytes = vec![0; record::HEADER];
-        loop {
-            if !ring.read(lsn.get(), &mut bytes) {
-                return None;
-            }
-            match record::read(&bytes, lsn) {
-                Err(Flaw::Incomplete(more)) if more > bytes.len() as u64 => {
-                    let more = usize::try_from(more).ok()?;
-                    if more > ring.capacity() {
-                        return None;
-                    }
-                    bytes.resize(more, 0);
-                }
-                found => return found_value(value_of(&found.ok()?.entry, key)?),
             }
         }
     }

@@ -22,8 +22,8 @@ pub(crate) struct Packed {
 const LIST_BYTES: usize = 8192;
 /// Bytes of a listpack without elements.
 const LISTPACK: usize = 7;
-/// The most bytes that the elements of a run take in a listpack. One takes at most a byte more there, but for
-/// an integer of 5 to 7 bytes, which takes 4 of them more than its 6 to 8 here, and a text of 64 bytes, 3.
+/// The most bytes that the elements of a run take in a listpack: each takes at most half as much again as in
+/// the run, and a byte more.
 fn listed_most(run_bytes: usize, len: usize) -> usize {
     run_bytes + run_bytes / 2 + len
 }
@@ -146,7 +146,7 @@ impl Packed {
         len <= self.entries as u64 && LISTPACK as u64 + 2 * len <= self.value as u64
     }
 
-    /// Whether it does, by the bytes of the elements there.
+    /// Whether it does, by the bytes that its elements take in a listpack.
     #[inline]
     pub(crate) fn holds_listed(&self, bytes: usize) -> bool {
         LISTPACK + bytes <= self.value

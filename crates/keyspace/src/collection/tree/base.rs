@@ -57,7 +57,7 @@ pub struct Tree<K> {
     clones: Option<Arc<Clones>>,
     /// Records of the log, or parts of them, on which no leaf rests any more since somebody asked.
     lost: Vec<Base>,
-    /// A number that the owner of a list keeps until its elements change; 0 is none.
+    /// Bytes of all elements of a list in a listpack, kept until they change; 0 is not known.
     pub(crate) tally: u32,
     /// What its log knows of it.
     pub(crate) logged: Logged,
